@@ -34,7 +34,7 @@ LONGEST_FIRST = (
     *("test_generative", "test_sklearn_checks", "test_drbm_methods", "test_drbm_training"),
     *("test_other_taggers", "test_smoother_conditions", "test_smoother", "test_stacked"),
     *("test_train", "test_run", "test_demo", "test_first_hours", "test_smooth"),
-    *("test_write", "test_rbm_generative", "test_rbm_training", "test_extraction"),
+    *("test_write", "test_rbm_training", "test_extraction"),
 )
 """Files that take long. One that starts last would keep the other workers waiting."""
 

@@ -1,11 +1,19 @@
-"""Every form in which features and labels may come, and the names that come with them."""
+"""Every form of features and labels, and what a scikit-learn user does with a classifier."""
+
+import pickle
 
 import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
 from scipy import sparse
-from tagging_data import N_FEATURES, N_TAGS, quick
+from sklearn.model_selection import GridSearchCV, KFold, cross_val_predict, cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from tagging_data import N_FEATURES, altered, quick
+
+from harmonium.errors import DataError
+from harmonium.evaluation import GroupedTagKFold, auc_per_tag
 
 FEATURES = [f"mfcc {i}" for i in range(N_FEATURES)]
 TAGS = ["rock", "jazz", "piano", "slow"]
@@ -116,15 +124,6 @@ def test_one_column_of_two_named_classes(train, held_out):
     assert model.score(held_out.X[:5], y_new[:5].tolist()) <= 1
 
 
-@pytest.mark.parametrize("series", [pd.Series, pl.Series, list])
-def test_one_column_as_a_series(train, series):
-    y = train.Y[:, 0].astype(int)
-    reference, model = (
-        quick(max_epochs=3, validation_fraction=0).fit(train.X, form) for form in (y, series(y))
-    )
-    assert_same_model(model, reference, train.X)
-
-
 def test_validation_labels_of_one_column_are_coded_by_the_training_classes(train, held_out):
     y = np.where(train.Y[:, 0] == 1, "yes", "no")
     only = np.full(200, "yes")  # by itself, one class coded as 0
@@ -142,8 +141,72 @@ def test_a_matrix_of_one_tag_stays_a_matrix(train, held_out):
     assert model.score(held_out.X, held_out.Y[:, :1]) > 0.9
 
 
-def test_shapes_of_what_is_learnt(fitted):
-    U, W, V, c, d = fitted.params_
-    assert (U.shape, W.shape, V.shape) == ((8, N_TAGS), (8, N_FEATURES), (0, N_TAGS))
-    assert (c.shape, d.shape) == ((8,), (N_TAGS,))
-    assert all(type(array) is np.ndarray for array in fitted.params_)
+def test_grid_search_over_grouped_folds_finds_the_better_setting(train, held_out):
+    artists = np.repeat(np.arange(60), 5)
+    search = GridSearchCV(
+        make_pipeline(StandardScaler(), quick()),
+        {"discriminativerbm__learning_rate": [1e-6, 0.03]},
+        cv=GroupedTagKFold(n_splits=3),
+        error_score="raise",
+    )
+    search.fit(*train, groups=artists)
+    assert search.best_params_ == {"discriminativerbm__learning_rate": 0.03}
+    assert search.score(*held_out) == search.best_estimator_.score(*held_out) > 0.85
+
+
+def test_cross_validation_with_unknown_labels(train):
+    Y = train.Y.copy()
+    Y[::3, 0] = np.nan
+    scores = cross_val_score(quick(), train.X, Y, cv=KFold(3), error_score="raise")
+    assert (scores > 0.8).all()
+    P = cross_val_predict(quick(), *train, cv=KFold(3), method="predict_proba")
+    assert auc_per_tag(train.Y, P).mean > 0.8
+
+
+@pytest.mark.parametrize("n_tags", [1, 2, 4])
+@pytest.mark.parametrize("scoring", ["roc_auc", "average_precision"])
+def test_scikit_learns_scorers_see_the_tags_as_labels(train, held_out, scoring, n_tags):
+    from sklearn.metrics import average_precision_score, get_scorer, roc_auc_score
+
+    Y = held_out.Y[:, :n_tags]
+    model = quick(max_epochs=3).fit(train.X, train.Y[:, :n_tags], eval_set=(held_out.X, Y))
+    metric = {"roc_auc": roc_auc_score, "average_precision": average_precision_score}[scoring]
+    expected = metric(Y, model.predict_proba(held_out.X))
+    assert get_scorer(scoring)(model, held_out.X, Y) == pytest.approx(expected)
+
+
+def test_pickling_keeps_every_bit(fitted, held_out):
+    again = pickle.loads(pickle.dumps(fitted))
+    np.testing.assert_array_equal(again.predict_proba(held_out.X), fitted.predict_proba(held_out.X))
+    assert again.get_params() == fitted.get_params()
+    assert again.history_ == fitted.history_
+
+
+def test_threads_give_the_same_probabilities(fitted, held_out):
+    X = np.tile(held_out.X, (6, 1))  # several chunks, so that there is something to share
+    alone = fitted.predict_proba(X)
+    for n_jobs in (2, -1):
+        together = altered(fitted, n_jobs=n_jobs)
+        np.testing.assert_array_equal(together.predict_proba(X), alone)
+
+
+def test_score_is_the_mean_auc_of_the_tags_that_have_one(fitted, held_out):
+    Y = held_out.Y.copy()
+    Y[:, 0], Y[::2, 1] = 1, np.nan  # no AUC for the first tag, half of the clips for the second
+    expected = auc_per_tag(Y, fitted.predict_proba(held_out.X)).values
+    assert np.isnan(expected[0])
+    assert fitted.score(held_out.X, Y) == pytest.approx(np.nanmean(expected), abs=1e-12)
+
+
+def test_known_tags_by_name_and_probabilities_as_a_frame(train, held_out):
+    names = [f"tag {j}" for j in range(train.Y.shape[1])]
+    model = quick(max_epochs=3).fit(train.X, pl.DataFrame(train.Y, schema=names))
+    known = np.full(held_out.Y.shape, np.nan, np.float32)
+    known[:, 1] = 1
+    expected = model.complete(held_out.X, known)
+    np.testing.assert_array_equal(model.complete(held_out.X, {"tag 1": 1}), expected)
+    frame = model.predict_frame(held_out.X)
+    assert frame.columns == names
+    np.testing.assert_array_equal(frame.to_numpy(), model.predict_proba(held_out.X))
+    with pytest.raises(DataError, match="tag 'tag x'"):
+        model.complete(held_out.X, {"tag x": 1})

@@ -5,7 +5,9 @@ import pytest
 from scipy.special import expit
 from tagging_data import N_TAGS, altered, draw, easy_model, quick, tag_distribution
 
+from harmonium import DiscriminativeRBM, GenerativeRBM, TagSmoother
 from harmonium.estimators.calibration import half_observed
+from harmonium.estimators.model_files import chosen_inference
 from harmonium.evaluation import auc_per_tag
 
 TRAINING = ["cd", "mean_field", "lbp", "pl", "multi_prediction"]
@@ -67,24 +69,6 @@ def test_multi_prediction_stops_on_questions_with_and_without_observed_tags(trai
     assert max(model.history_["auc"]) == pytest.approx((alone + helped) / 2, abs=1e-6)
 
 
-def test_more_training_steps_can_be_asked_for(train, held_out, fitted):
-    model = quick(training_steps=6).fit(*train, eval_set=held_out)
-    assert model.score(*held_out) > 0.85
-    assert not np.array_equal(model.params_.U, fitted.params_.U)
-
-
-def test_exact_inference_is_the_enumeration_of_params(fitted, held_out):
-    model = altered(fitted, inference="exact")
-    inferred = model.infer(held_out.X)
-    P = model.predict_proba(held_out.X)
-    states, p = tag_distribution(fitted.params_, held_out.X)
-    np.testing.assert_allclose(P, p @ states, rtol=0, atol=2e-6)
-    U, W, _, c, _ = fitted.params_
-    hidden = expit((c + held_out.X @ W.T)[:, None, :] + (states @ U.T)[None])
-    expected = (p[:, :, None] * hidden).sum(axis=1)
-    np.testing.assert_allclose(inferred.h, expected, rtol=0, atol=2e-6)
-
-
 def test_exact_completion_is_the_enumeration_given_the_known_tags(paired, paired_test):
     known = paired_test.Y.copy()
     known[:, 0] = known[:, 3] = np.nan
@@ -125,37 +109,6 @@ def test_with_all_tags_known_the_hidden_units_follow_from_raw_features(paired, t
     np.testing.assert_array_equal(inferred.y, Y)
 
 
-def test_diagnostics_say_how_each_clip_was_inferred(fitted, held_out):
-    for inference in INFERENCE:
-        model = altered(fitted, inference=inference)
-        method, residual, converged = model.infer(held_out.X).diagnostics
-        assert method.shape == residual.shape == converged.shape == (200,)
-        np.testing.assert_array_equal(converged, residual <= np.float32(model.tolerance))
-        if inference == "exact":
-            assert converged.all()
-            assert (residual == 0).all()
-        if inference != "lbp":
-            assert set(method) == {inference}
-
-
-def test_belief_propagation_that_is_given_no_time_is_tried_again(fitted, held_out):
-    short = altered(fitted, inference="lbp", inference_steps=5).infer(held_out.X)
-    long = altered(fitted, inference="lbp", inference_steps=50, damping=0.75).infer(held_out.X)
-    assert set(long.diagnostics.method) == {"lbp"}
-    assert set(short.diagnostics.method) == {"lbp, damping 0.75"}
-    assert short.diagnostics.converged.all()
-    np.testing.assert_allclose(short.y, long.y, atol=0.01)
-
-
-def test_gibbs_sampling_is_repeatable_and_comes_close_to_the_truth(paired, paired_test):
-    X = paired_test.X
-    exact = paired.predict_proba(X)
-    model = altered(paired, inference="gibbs", inference_steps=400)
-    P, again = model.predict_proba(X), model.predict_proba(X)
-    np.testing.assert_array_equal(P, again)
-    assert np.abs(P - exact).mean() < 0.05
-
-
 def test_unknown_labels_are_not_absent_labels(train, held_out):
     """Labels go missing the more, the larger feature 0 is, which speaks for tag 0."""
     rng = np.random.default_rng(0)
@@ -168,3 +121,39 @@ def test_unknown_labels_are_not_absent_labels(train, held_out):
             for labels in (Y, np.nan_to_num(Y))
         )
         assert left_out.score(*held_out) > as_zeros.score(*held_out) + 0.1
+
+
+@pytest.mark.parametrize(
+    ("settings", "chosen"),
+    [
+        ({}, ("mean_field", 3)),
+        ({"training_steps": 7}, ("mean_field", 7)),
+        ({"training_steps": 7, "inference_steps": 4}, ("mean_field", 4)),
+        ({"inference": "lbp"}, ("lbp", 20)),
+        ({"training": "cd"}, ("lbp", 20)),
+        ({"training": "cd", "training_steps": 10, "inference": "mean_field"}, ("mean_field", 20)),
+    ],
+)
+def test_mean_field_with_the_steps_of_training_where_these_were_trained(settings, chosen):
+    assert chosen_inference(DiscriminativeRBM(**settings).get_params()) == chosen
+    for other in (GenerativeRBM(), TagSmoother()):
+        assert chosen_inference(other.get_params()) == ("lbp", 20)
+
+
+def test_predictions_are_those_of_as_many_mean_field_steps(train):
+    model = DiscriminativeRBM(5, max_epochs=5, random_state=0).fit(*train)
+    named = model.predict_proba(train.X)
+    model.set_params(inference="mean_field", inference_steps=3)
+    np.testing.assert_array_equal(model.predict_proba(train.X), named)
+    model.set_params(inference_steps=1)
+    assert np.abs(model.predict_proba(train.X) - named).max() > 1e-4
+
+
+def test_a_larger_penalty_on_u_shrinks_u_and_not_w(train):
+    settings = {"max_epochs": 20, "validation_fraction": 0.0, "random_state": 0, "l2": 0.1}
+    weak, strong, same, none = (
+        DiscriminativeRBM(5, l2_tags=l2, **settings).fit(*train).params_.U
+        for l2 in (0.0, 3.0, 0.1, None)
+    )
+    assert np.linalg.norm(strong) < 0.5 * np.linalg.norm(weak)
+    np.testing.assert_array_equal(same, none)

@@ -35,18 +35,6 @@ def test_predictions_do_not_depend_on_the_units(train, held_out, units):
     np.testing.assert_allclose(found, expected, rtol=0, atol=1e-3)
 
 
-def test_params_carry_the_units_and_without_scaling_are_those_that_were_trained(train):
-    one, other = (
-        quick(training="pl", max_epochs=3, validation_fraction=0).fit(X, train.Y).params_
-        for X in (train.X, 8 * train.X)
-    )
-    np.testing.assert_allclose(8 * other.W, one.W, rtol=1e-4, atol=1e-5)
-    np.testing.assert_allclose(other.c, one.c, rtol=1e-4, atol=1e-5)
-    model = quick(max_epochs=3, scale_features=False).fit(*train)
-    for as_given, trained in zip(model.params_, model._params, strict=True):
-        np.testing.assert_array_equal(as_given, trained)
-
-
 @pytest.mark.parametrize("model", [quick(), MLPTagger(n_hidden=8, max_epochs=3, random_state=0)])
 def test_constant_features_change_nothing(train, held_out, model):
     X = train.X.copy()

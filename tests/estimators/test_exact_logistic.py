@@ -9,7 +9,7 @@ from sklearn.linear_model import LogisticRegression
 
 from harmonium.errors import TrainingWarning
 from harmonium.estimators import LogisticTagger, newton
-from harmonium.estimators.newton import logistic_regressions, principal_axes
+from harmonium.estimators.newton import logistic_regressions
 
 
 def problem(n_clips, n_features, n_tags, *, unknown=0.0, seed=0):
@@ -87,16 +87,6 @@ def test_the_gradient_is_zero_at_the_solution(seed, n_clips, n_features, log_l2,
     np.testing.assert_allclose(by_weight, 0, atol=1e-5)
 
 
-def test_separable_labels_with_hardly_any_penalty():
-    X = np.linspace(-1, 1, 50)[:, None]
-    model = LogisticTagger(solver="newton", l2=1e-9, scale_features=False).fit(
-        X, (X > 0).astype(float)
-    )
-    coef, intercept = scikit_learns(X, (X > 0).astype(float), 1e-9)
-    np.testing.assert_allclose(model.coef_, coef, rtol=1e-3)
-    np.testing.assert_allclose(model.intercept_, intercept, atol=1e-3)
-
-
 def test_a_tag_with_one_kind_of_label_has_one_probability():
     X, Y = problem(40, 5, 3)
     Y[:, 0], Y[:, 2] = 0, 1
@@ -164,15 +154,6 @@ def test_labels_that_are_hardly_ever_there_have_a_minimum():
     solution = logistic_regressions(X, np.where(np.arange(50) == 0, 1e-38, 0.0)[:, None], 1e-3)
     assert np.isfinite(solution.W).all()
     assert np.isfinite(solution.d).all()
-
-
-@pytest.mark.parametrize("shape", [(20, 5), (5, 20), (6, 6)])
-def test_principal_axes_give_the_features_back(shape):
-    X = np.random.default_rng(0).normal(size=shape) + 5
-    Z, B, mean, variance = principal_axes(X)
-    np.testing.assert_allclose(Z @ B.T + mean, X, atol=1e-12)
-    np.testing.assert_allclose(B.T @ B, np.eye(min(shape)), atol=1e-12)
-    np.testing.assert_allclose(np.cov(Z.T, bias=True), np.diag(variance), atol=1e-12)
 
 
 def test_a_minimum_that_was_not_reached_is_told(monkeypatch):

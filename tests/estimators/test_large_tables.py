@@ -103,11 +103,3 @@ def test_what_is_computed_by_blocks_is_what_is_computed_at_once(arrays, monkeypa
     soft[-1, -1] = 1.5
     with pytest.raises(DataError, match=r"y\[89, 2\] is 1.5, one of 1 such"):
         read_targets(soft)
-
-
-def test_rows_of_a_table_are_changed_as_they_are_read(arrays):
-    X, _ = arrays
-    rows = TableRows(X, change=lambda part: part * 2).take(np.array([5, 3, 8]))
-    assert rows.shape == (3, D)
-    np.testing.assert_array_equal(rows[:], 2 * X[[5, 3, 8]])
-    np.testing.assert_array_equal(rows[np.array([2, 0])], 2 * X[[8, 5]])

@@ -7,9 +7,6 @@ import pandas as pd
 import polars as pl
 import pytest
 from sklearn.base import clone
-from sklearn.model_selection import GridSearchCV
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
 from tagging_data import N_FEATURES, N_TAGS, quick
 
 from harmonium.errors import DataError
@@ -50,11 +47,6 @@ def scores(model: Any, X: Any) -> Any:
     return use(X)
 
 
-@each_model
-def test_learns_what_the_features_tell(model, train, held_out):
-    assert clone(model).fit(*train).score(*held_out) > 0.95
-
-
 @pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame])
 @every_model
 def test_a_model_of_frames_keeps_the_names_in_its_file(model, frame, train, tmp_path):
@@ -75,26 +67,6 @@ def test_a_model_of_frames_keeps_the_names_in_its_file(model, frame, train, tmp_
     for name in ("nu_", "orders_"):
         if hasattr(named, name):
             np.testing.assert_array_equal(getattr(again, name), getattr(named, name))
-
-
-@every_model
-def test_a_saved_model_of_two_classes_is_the_same_again(model, train, tmp_path):
-    y = np.where(train.Y[:, 0] == 1, "yes", "no")
-    model = clone(model).fit(train.X, y)
-    model.save(tmp_path / "model.safetensors")
-    again = type(model).load(tmp_path / "model.safetensors")
-    np.testing.assert_array_equal(again.predict(train.X), model.predict(train.X))
-    assert set(again.predict(train.X)) == {"yes", "no"}
-
-
-@each_model
-def test_works_in_a_pipeline_under_a_grid_search(model, train):
-    search = GridSearchCV(
-        make_pipeline(StandardScaler(), clone(model)),
-        {f"{type(model).__name__.lower()}__scale_features": [True, False]},
-        cv=3,
-    )
-    assert search.fit(*train).best_score_ > 0.9
 
 
 def with_number(array: Any, place: Any, value: float) -> Any:

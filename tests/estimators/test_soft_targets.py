@@ -1,11 +1,10 @@
 """Probabilities as training targets, for every classifier; labels to judge by stay 0, 1 and NaN."""
 
 import numpy as np
-import polars as pl
 import pytest
 from scipy.special import expit, logit
 from sklearn.base import clone
-from tagging_data import N_TAGS, easy_model, quick, tag_distribution
+from tagging_data import easy_model, quick, tag_distribution
 
 from harmonium.errors import DataError
 from harmonium.estimators import (
@@ -67,14 +66,6 @@ def test_a_probability_is_not_rounded(model, train):
     np.testing.assert_allclose(fitted.predict_proba(train.X).mean(axis=0), given[0], atol=0.1)
 
 
-@pytest.mark.parametrize("model", [SVM, *SOLVED, quick()], ids=name_of)
-def test_validation_labels_are_no_probabilities(model, train, soft):
-    with pytest.raises(DataError, match=r"eval_set\[1\] must hold 0 .* Only the y of fit"):
-        clone(model).fit(train.X, soft, eval_set=(train.X, soft))
-    with pytest.raises(DataError, match=r"y must hold 0 .* Only the y of fit"):
-        clone(model).fit(train.X, soft).score(train.X, soft)
-
-
 @pytest.mark.parametrize("model", [NETWORKS[0], RBMS[0]], ids=name_of)
 def test_held_out_probabilities_stop_training_though_none_reaches_a_half(model, train, soft):
     fitted = clone(model).set_params(patience=3).fit(train.X, 0.4 * soft)
@@ -85,13 +76,6 @@ def test_held_out_probabilities_stop_training_though_none_reaches_a_half(model, 
     said, true = fitted.predict(train.X).mean(axis=0), 0.4 * train.Y.mean(axis=0)
     assert (said > 0.5 * true).all()
     assert (said < 2 * true).all()
-
-
-def test_an_eval_set_of_raw_tags_decides_when_to_stop(train, held_out, soft):
-    model = quick().fit(train.X, soft, eval_set=held_out)
-    P = model.predict_proba(held_out.X)
-    assert max(model.history_["auc"]) == pytest.approx(model.score(*held_out), abs=0.01)
-    np.testing.assert_array_equal(model.predict(held_out.X), model.thresholds_ <= P)
 
 
 def test_training_goes_on_from_labels_to_probabilities(train, held_out, soft):
@@ -113,17 +97,6 @@ def test_exact_logistic_regression_finds_the_weights_behind_the_probabilities():
     np.testing.assert_allclose(model.intercept_, d, atol=1e-4)
 
 
-def test_a_probability_is_worth_its_share_of_a_clip_with_and_one_without():
-    """Each clip 10 times, tagged as often as its probability says: the same minimum."""
-    rng = np.random.default_rng(1)
-    X, tenths = rng.normal(size=(40, 3)), rng.integers(0, 11, (40, 2))
-    soft = LogisticTagger(solver="newton", scale_features=False).fit(X, tenths / 10)
-    hard = (np.arange(10)[:, None, None] < tenths).reshape(-1, 2).astype(float)
-    repeated = LogisticTagger(solver="newton", scale_features=False).fit(np.tile(X, (10, 1)), hard)
-    np.testing.assert_allclose(soft.coef_, repeated.coef_, atol=1e-4)
-    np.testing.assert_allclose(soft.intercept_, repeated.intercept_, atol=1e-4)
-
-
 @pytest.mark.parametrize("p", [1e-30, 1e-6, 1 - 2**-24])
 def test_probabilities_next_to_0_and_1(p):
     X = np.random.default_rng(2).normal(size=(30, 4))
@@ -141,23 +114,6 @@ def test_the_generative_rbm_of_tags_alone(train):
     np.testing.assert_allclose(y.mean(axis=0), P[0], atol=0.1)
     with pytest.raises(DataError, match="Only the y of fit"):
         model.score_samples(None, P)
-
-
-@pytest.mark.parametrize("training", ["cd", "pl"])
-def test_soft_tags_are_independent_given_the_clip(training):
-    """Two tags of probability a half on every clip do not come to depend on one another."""
-    X, P = np.zeros((300, 1)), np.full((300, 2), 0.5)
-    model = quick(training=training, inference="exact", max_epochs=30, validation_fraction=0.0)
-    given = model.fit(X, P).complete(np.zeros((2, 1)), [[0.0, np.nan], [1.0, np.nan]])
-    np.testing.assert_allclose(given[:, 1], 0.5, atol=0.1)
-    assert abs(given[0, 1] - given[1, 1]) < 0.02
-
-
-def test_frames_of_probabilities_name_the_tags(train, soft):
-    tags = ["rock", "jazz", "piano", "slow"]
-    frame = pl.DataFrame(soft, schema=tags)
-    for model in (SVM, LogisticTagger(max_epochs=2, random_state=0)):
-        assert clone(model).fit(train.X, frame).tags_.tolist() == tags
 
 
 def test_the_svm_learns_from_the_highest_and_the_lowest_probabilities(train, soft):
@@ -185,12 +141,6 @@ def test_the_svm_takes_probabilities_once(train, soft):
         DataError, match=r"where counts are given\. Got probabilities; pass them as"
     ):
         SVMTagger().fit(train.X, soft, counts=soft)
-
-
-def test_one_probability_for_all_clips_gives_the_svm_nothing_to_choose(train):
-    Y = np.full((len(train.X), N_TAGS), 0.3)
-    with pytest.warns(UserWarning, match="4 of 4 tags have no positive, no negative"):
-        SVMTagger(random_state=0).fit(train.X, Y)
 
 
 def test_log_odds_of_the_mean_label_are_the_start():

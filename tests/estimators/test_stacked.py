@@ -3,7 +3,6 @@
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from sklearn.base import clone
 
 from harmonium.errors import DataError
 from harmonium.estimators import (
@@ -95,23 +94,6 @@ def test_models_may_have_different_numbers_of_clips_and_unknown_tags(data):
         best = max(model.history_["auc"])
         assert auc_per_tag(Y[v], model.predict_proba(X[v])).mean == pytest.approx(best, abs=1e-6)
         assert model.history_["auc"][model.best_epoch_ - 1] == pytest.approx(best, abs=1e-6)
-
-
-def test_a_model_that_stopped_early_is_not_changed_by_the_others(data):
-    X, Y = data
-    train, valid = splits(len(X), 2, 80)
-    models = [
-        LogisticTagger(random_state=i, learning_rate=rate, max_epochs=40, patience=3)
-        for i, rate in enumerate((0.3, 0.0003))
-    ]
-    fit_stacked(models, X, Y, train, valid)
-    epochs = [model.n_iter_ for model in models]
-    assert epochs[0] != epochs[1]
-    first = int(np.argmin(epochs))
-    alone = clone(models[first])
-    alone.fit(X[train[first]], Y[train[first]], (X[valid[first]], Y[valid[first]]))
-    assert alone.n_iter_ == epochs[first]
-    np.testing.assert_allclose(models[first]._params.W, alone._params.W, atol=ROUNDING)
 
 
 def test_features_far_from_0_lose_nothing(data):

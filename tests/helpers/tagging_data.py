@@ -4,6 +4,7 @@ The tests share these sizes, so that few programs are compiled: 300 clips to tra
 judge by, 6 features, 4 tags, 8 hidden units.
 """
 
+import hashlib
 from copy import deepcopy
 from itertools import product
 from typing import Any, NamedTuple
@@ -82,6 +83,14 @@ def quick(**changes: Any) -> DiscriminativeRBM:
         "random_state": 0,
     }
     return DiscriminativeRBM(**{**settings, **changes})
+
+
+def fingerprint(**changes: Any) -> str:
+    """Of every bit of a model that samples in training, and of what it predicts."""
+    train = draw(easy_model(), 300, seed=0)
+    model = quick(training="cd", max_epochs=3, validation_fraction=0, **changes).fit(*train)
+    arrays = [*model.params_, model.predict_proba(train.X), model.thresholds_]
+    return hashlib.sha256(b"".join(np.ascontiguousarray(a).tobytes() for a in arrays)).hexdigest()
 
 
 def altered(model: DiscriminativeRBM, **changes: Any) -> DiscriminativeRBM:

@@ -41,12 +41,12 @@ GROUPS: dict[str, dict[str, list[str]]] = {
         f"harmonium/rbm/{name}.py": [f"tests/rbm/test_rbm_{test}.py" for test in tests]
         for name, tests in {
             "model": ["model", "gradients"],
-            "belief": ["belief", "belief_fused", "gradients"],
-            "inference": ["infer", "exact", "sampling", "stacks", "objectives"],
+            "belief": ["belief", "gradients"],
+            "inference": ["infer", "sampling", "model", "objectives"],
             "gradients": ["gradients", "objectives", "multi_prediction", "pseudolikelihood",
-                          "soft", "rows"],
-            "other_models": ["generative", "feedforward"],
-            "training": ["training", "rows", "stacks"],
+                          "rows"],
+            "other_models": ["other_models"],
+            "training": ["training", "rows"],
         }.items()
     },
 }  # fmt: skip

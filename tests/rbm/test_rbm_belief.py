@@ -1,4 +1,4 @@
-"""Loopy belief propagation: exact on trees, in both forms, and honest about convergence."""
+"""Loopy belief propagation: exact on trees, in all forms, and honest about convergence."""
 
 from functools import partial
 
@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from enumeration import (
     as_field,
+    as_params,
     enumerate_clip,
     extreme_model,
     random_model,
@@ -17,14 +18,15 @@ from enumeration import (
 from harmonium.rbm.belief import (
     GROUP,
     LOG,
+    MAX_EDGES,
     RATIO,
     RATIO_LIMIT,
     _propagate,
     belief_propagation,
-    odds,
-    sum_logs,
+    fits,
+    fused,
 )
-from harmonium.rbm.inference import mean_field
+from harmonium.rbm.model import condition
 
 FORMS = [pytest.param(RATIO, id="ratio"), pytest.param(LOG, id="log")]
 TREES = [pytest.param(1, 6, id="one hidden unit"), pytest.param(6, 1, id="one tag")]
@@ -87,16 +89,6 @@ def test_exact_on_trees_with_weights_of_50_in_float64(n, C):
         assert_exact(beliefs, model.U, c, d, y, 1e-10)
 
 
-def test_known_tags_come_back_and_their_pairs_are_those_of_the_hidden_units():
-    rng = np.random.default_rng(2)
-    U, c, d, y = case(rng, 5, 6, 1.0, unknown=0.5)
-    beliefs = lbp(as_field(U, c, d), np.float32(y), np.float32(0.5), 50, np.float32(0))
-    known = ~np.isnan(y)
-    np.testing.assert_array_equal(np.asarray(beliefs.y)[known], y[known])
-    for b, j in np.argwhere(known):
-        np.testing.assert_allclose(beliefs.pairs[:, j, b], y[b, j] * beliefs.h[b], atol=1e-7)
-
-
 def test_both_forms_share_their_fixed_points():
     rng = np.random.default_rng(3)
     for scale in (0.3, 1.0):
@@ -108,19 +100,6 @@ def test_both_forms_share_their_fixed_points():
         np.testing.assert_allclose(one.y, other.y, rtol=0, atol=2e-6)
         np.testing.assert_allclose(one.h, other.h, rtol=0, atol=2e-6)
         np.testing.assert_allclose(one.pairs, other.pairs, rtol=0, atol=2e-6)
-
-
-def test_fixed_points_do_not_depend_on_damping():
-    rng = np.random.default_rng(4)
-    with jax.enable_x64(True):
-        for _ in range(5):
-            U, c, d, y = case(rng, 5, 6, 0.7)
-            field = as_field(U, c, d, float)
-            ends = [lbp(field, y, damping, 1000, 1e-13) for damping in (0.0, 0.3, 0.8)]
-            for end in ends:
-                np.testing.assert_allclose(end.residual, 0, atol=1e-12)
-                np.testing.assert_allclose(end.y, ends[0].y, rtol=0, atol=1e-10)
-                np.testing.assert_allclose(end.h, ends[0].h, rtol=0, atol=1e-10)
 
 
 def paper_messages(U, c, d, damping, steps):
@@ -156,21 +135,6 @@ def test_the_log_form_takes_the_papers_path():
                 p_y, p_h = paper_messages(U, c[b], d[b], 0.4, steps)
                 np.testing.assert_allclose(beliefs.y[b], p_y, rtol=0, atol=1e-12)
                 np.testing.assert_allclose(beliefs.h[b], p_h, rtol=0, atol=1e-12)
-
-
-def test_closer_to_the_truth_than_mean_field():
-    rng = np.random.default_rng(6)
-    by_mean_field = jax.jit(partial(mean_field, steps=200))
-    for scale in (0.5, 1.0, 2.0):
-        errors = []
-        for _ in range(20):
-            U, c, d, y = case(rng, 5, 6, scale)
-            truth = np.array([enumerate_clip(U, c[b], d[b], y[b]).y for b in range(B)])
-            field, y = as_field(U, c, d), np.float32(y)
-            lbp_y = lbp(field, y, np.float32(0.5), 200, np.float32(0)).y
-            errors.append([np.abs(p - truth).mean() for p in (lbp_y, by_mean_field(field, y).y)])
-        by_lbp, by_field = np.mean(errors, axis=0)
-        assert by_lbp < 0.25 * by_field
 
 
 @pytest.mark.parametrize("factor", [1 - 1e-6, 1 + 1e-6], ids=["below", "above"])
@@ -222,24 +186,62 @@ def test_a_unit_that_still_moves_is_not_converged(weight, n_tags, hidden, tags):
     assert_exact(beliefs, U, c, d, y, 2e-3)
 
 
-def test_a_converged_clip_stops_whatever_its_neighbours_do():
-    rng = np.random.default_rng(8)
-    U, c, d, y = case(rng, 5, 6, 1.0)
-    y, tolerance = np.float32(y), np.float32(1e-3)
-    together = lbp(as_field(U, c, d), y, np.float32(0.5), 100, tolerance)
-    assert (together.residual <= 1e-3).all()
-    for b in range(B):
-        same = [b] * B
-        alone = lbp(as_field(U, c[same], d[same]), y[same], np.float32(0.5), 100, tolerance)
-        np.testing.assert_array_equal(alone.y[0], together.y[b])
-        np.testing.assert_array_equal(alone.residual[0], together.residual[b])
+N_HIDDEN, N_TAGS, N_FEATURES, N_CLIPS = 5, 7, 3, 4
 
 
-def test_log_of_a_product_of_groups_and_odds():
-    r = np.exp(np.random.default_rng(9).uniform(-10, 10, (3, 2 * GROUP, 4)))
-    expected = np.log(r).sum(axis=1)
-    np.testing.assert_allclose(sum_logs(np.float32(r), 1), expected, rtol=1e-5, atol=1e-4)
-    x = np.array([-200.0, -3.0, 0.0, 3.0, 200.0], np.float32)
-    t, s = odds(x)
-    np.testing.assert_allclose(t / (t + s), 1 / (1 + np.exp(-x.astype(float))), atol=1e-7)
-    assert np.maximum(t, s).max() <= 1
+def problem(scale, known):
+    """A random model given its clips, and the tags that are known."""
+    rng = np.random.default_rng(1)
+    params = as_params(random_model(rng, N_HIDDEN, N_TAGS, N_FEATURES, scale=scale))
+    u = rng.normal(size=(N_CLIPS, N_FEATURES)).astype(np.float32)
+    y = np.full((N_CLIPS, N_TAGS), np.nan, np.float32)
+    if known:
+        y[0, 2], y[1, :3], y[2] = 1, 0, 1
+    return condition(params, u, np.zeros((N_CLIPS, 0), np.int32)), y
+
+
+@pytest.mark.parametrize("scale", [0.3, 2.0])
+@pytest.mark.parametrize("known", [False, True])
+@pytest.mark.parametrize("steps", [3, 60])
+def test_the_kernel_agrees(scale, known, steps):
+    field, y = problem(scale, known)
+    expected = belief_propagation(field, y, steps=steps, damping=0.5, tolerance=1e-6)
+    found = fused(field, y, steps, 0.5, 1e-6, interpret=True)
+    np.testing.assert_allclose(found.y, expected.y, atol=1e-6)
+    np.testing.assert_allclose(found.h, expected.h, atol=1e-6)
+    np.testing.assert_allclose(found.residual, expected.residual, atol=1e-5)
+    assert found.pairs is None
+
+
+@pytest.mark.parametrize("scale", [0.3, 2.0])
+@pytest.mark.parametrize("known", [False, True])
+def test_the_kernel_of_large_models_agrees_once_converged(monkeypatch, scale, known):
+    field, y = problem(scale, known)
+    expected = belief_propagation(field, y, steps=400, damping=0.5, tolerance=1e-6)
+    monkeypatch.setattr("harmonium.rbm.belief.EDGES_WITH_BOTH", 0)
+    found = fused(field, y, 400, 0.5, 1e-6, interpret=True)
+    assert (found.residual <= 1e-6).all()
+    np.testing.assert_allclose(found.y, expected.y, atol=2e-6)
+    np.testing.assert_allclose(found.h, expected.h, atol=2e-6)
+    first = fused(field, y, 1, 0.5, 1e-6, interpret=True)
+    assert np.abs(first.y - expected.y).max() > 1e-3  # it was not there from the beginning
+
+
+def test_weights_of_any_size_give_probabilities():
+    params = as_params(random_model(np.random.default_rng(2), N_HIDDEN, N_TAGS, N_FEATURES))
+    params = params._replace(U=params.U * 1000)
+    field = condition(params, np.ones((2, N_FEATURES), np.float32), np.zeros((2, 0), np.int32))
+    y = np.full((2, N_TAGS), np.nan, np.float32)
+    found = fused(field, y, 40, 0.5, 1e-6, interpret=True)
+    assert np.isfinite(found.y).all()
+    assert ((found.y >= 0) & (found.y <= 1)).all()
+
+
+def test_it_is_for_models_that_fit_a_gpu(monkeypatch):
+    assert not fits(2, 2)
+    monkeypatch.setattr("harmonium.rbm.belief.platform", lambda: "gpu")
+    assert fits(100, 104)
+    assert fits(200, 50)
+    assert fits(200, 104)
+    assert not fits(200, 174)
+    assert MAX_EDGES == 256 * 128

@@ -1,6 +1,4 @@
-"""Contrastive divergence, mean field and belief propagation as gradients of log p(y | u, a)."""
-
-from itertools import pairwise
+"""Contrastive divergence, mean field and belief propagation as gradients; soft targets."""
 
 import jax
 import jax.numpy as jnp
@@ -9,21 +7,39 @@ import pytest
 from enumeration import (
     Model,
     biases,
+    enumerate_clip,
     enumerated_log_likelihood,
+    pseudo_likelihood_terms,
     random_model,
     random_tags,
     single,
+    states,
 )
 from finite_differences import assert_close, distance, evaluate, gradient_by_differences, jitted
-from gibbs_paths import energy_slopes, expected_slopes, paths, sigmoid, slopes_after
+from gibbs_paths import (
+    bernoulli,
+    energy_slopes,
+    expected_slopes,
+    paths,
+    sigmoid,
+    slopes_after,
+    transitions,
+)
 
 from harmonium.rbm.gradients import (
     Batch,
     BeliefPropagation,
     ContrastiveDivergence,
+    DrawnTags,
     MeanField,
+    MultiPrediction,
+    PseudoLikelihood,
+    Sum,
+    draw_tags,
+    for_soft_targets,
 )
 from harmonium.rbm.model import Params, condition, free_energy
+from harmonium.rbm.other_models import Hybrid, JointContrastiveDivergence, JointParams
 
 B, N_FEATURES, N_ROWS = 7, 2, 3
 NOTHING = np.zeros((0, B, 0))  # the noise of a gradient that samples nothing
@@ -78,23 +94,6 @@ def test_the_expected_cd_gradient_is_that_of_the_transition_matrix(steps):
     assert_close(expected_cd(model, u, a, y, steps), expected, 1e-12)
 
 
-@pytest.mark.parametrize("seed", range(5))
-def test_the_expected_cd_gradient_tends_to_the_exact_one(seed):
-    model, u, a, y = one_clip(seed)
-    exact = exact_gradient(model, Batch(u[None], a[None], y[None], np.ones(1)))
-    errors = [distance(expected_slopes(model, u, a, y, 2**i), exact) for i in range(11)]
-    assert errors[0] > 1e-3
-    assert all(b < a or b < 1e-9 for a, b in pairwise(errors))
-    assert errors[-1] < 1e-9
-
-
-def test_the_code_itself_gets_closer_with_more_steps():
-    model, u, a, y = one_clip(1)
-    exact = exact_gradient(model, Batch(u[None], a[None], y[None], np.ones(1)))
-    errors = [distance(expected_cd(model, u, a, y, steps), exact) for steps in (1, 2, 3)]
-    assert errors[2] < errors[1] < errors[0]
-
-
 @pytest.mark.parametrize("steps", [1, 3])
 def test_cd_is_the_slope_of_a_difference_of_free_energies(steps):
     """F(y⁰) - F(y^K) with the end of the chain held constant, by automatic differentiation."""
@@ -145,20 +144,6 @@ def test_mean_field_is_algorithm_2(steps, from_zero, soft):
         np.testing.assert_allclose(getattr(gradient, name), expected, atol=1e-12, err_msg=name)
 
 
-def test_mean_field_reaches_the_conditioning_of_the_tags():
-    """∂V is ∂d of the clips that have the row, each as often as it has it."""
-    model, batch = case(4, 4, 5)
-    gradient = evaluate(MeanField(2), model, batch, NOTHING)
-    expected = np.zeros_like(model.V)
-    for b in range(B):
-        c, d = biases(model, batch.u[b], batch.a[b])
-        free = Model(model.U, np.zeros((4, 0)), model.V, c, d)
-        slope = algorithm_2(free, np.zeros(0), batch.y[b], 2)[3]
-        for row in batch.a[b][batch.a[b] >= 0]:
-            expected[row] += batch.w[b] / batch.w.sum() * slope
-    np.testing.assert_allclose(gradient.V, expected, atol=1e-12)
-
-
 def test_mean_field_infers_unknown_tags():
     """With U = 0 the tags are independent: an unknown one has no part in the gradient."""
     model, batch = case(5, 4, 5, unknown=0.4)
@@ -176,40 +161,6 @@ def test_belief_propagation_is_exact_on_trees(n, C, unknown):
     assert_close(gradient, exact_gradient(model, batch), 1e-8)
 
 
-def test_belief_propagation_is_exact_on_trees_in_float32():
-    model, batch = case(7, 1, 4, scale=2.0, unknown=0.3)
-    params = Params(*(np.float32(array) for array in model))
-    single_batch = Batch(np.float32(batch.u), batch.a, np.float32(batch.y), np.float32(batch.w))
-    noise = NOTHING.astype(np.float32)
-    gradient, _ = jitted(BeliefPropagation(60, 0.5))(params, single_batch, noise)
-    assert_close(gradient, exact_gradient(model, batch), 1e-5)
-
-
-def test_the_printed_pairwise_marginal_is_wrong():
-    """Without the (0, 0) term in its denominator, the gradient for U is far from the exact one.
-
-    The rarer the tags, the more of the probability is in (0, 0), and the larger the error.
-    """
-    model, batch = case(8, 1, 4)
-    model = model._replace(U=np.ones((1, 4)), c=np.zeros(1), d=np.full(4, -1.0))
-    exact = exact_gradient(model, batch).U
-    printed, corrected = np.zeros_like(exact), np.zeros_like(exact)
-    for b, share in enumerate(batch.w / batch.w.sum()):
-        c, d = biases(model, batch.u[b], batch.a[b])
-        # one hidden unit: a tag's other messages are none, the hidden unit's are exact at once
-        up = np.log1p(np.expm1(model.U[0]) * sigmoid(d))
-        n01, n10 = d, c + up.sum() - up
-        n11 = model.U[0] + n10 + n01
-        others = np.exp(n11) + np.exp(n01) + np.exp(n10)
-        positive = sigmoid(c + model.U @ batch.y[b]) * batch.y[b]
-        printed += share * (np.exp(n11) / others - positive)
-        corrected += share * (np.exp(n11) / (1 + others) - positive)
-    gradient = evaluate(BeliefPropagation(60, 0.5), model, batch, NOTHING)
-    np.testing.assert_allclose(corrected, exact, atol=1e-8)
-    np.testing.assert_allclose(gradient.U, exact, atol=1e-8)
-    assert (np.abs(printed - exact) > 0.02).all()
-
-
 def test_cd_fills_the_unknown_tags_by_the_chain_with_the_known_ones_clamped():
     model, u, a, y = one_clip(9, unknown=[1])
     expected = expected_slopes(model, u, a, y, 1, fill=1)
@@ -218,30 +169,133 @@ def test_cd_fills_the_unknown_tags_by_the_chain_with_the_known_ones_clamped():
     assert distance(expected_cd(model, u, a, zeros, 1), expected) > 0.05
 
 
+P = np.array([0.3, 0.85, 0.0])  # the probabilities of a clip's tags
+UNKNOWN = np.full(3, np.nan)
+
+
+def clip(seed, n=2):
+    """A tiny model with three tags, and what conditions one clip."""
+    rng = np.random.default_rng(seed)
+    model = random_model(rng, n, 3, 2, 3)
+    return model, rng.normal(size=2), np.array([1, -1], np.int32)
+
+
+def batch_of(u, a, y, w):
+    return Batch(*(np.tile(row, (len(w), 1)) for row in (u, a, y)), w)
+
+
+def bound(model, u, a, p):
+    """F(p) + log Z, log Z by enumeration."""
+    c, d = biases(model, u, a)
+    free_energy = -d @ p - np.logaddexp(0, c + model.U @ p).sum()
+    return float(free_energy + enumerate_clip(model.U, c, d, UNKNOWN).log_z)
+
+
 @pytest.mark.parametrize("seed", range(3))
-def test_filling_leads_to_the_gradient_of_the_known_tags_and_zeros_do_not(seed):
-    """Five sweeps, as in training, and a long chain: close to the exact gradient, unlike zeros."""
-    model, u, a, y = one_clip(seed, unknown=[0, 2])
-    exact = exact_gradient(model, Batch(u[None], a[None], y[None], np.ones(1)))
-    filled = distance(expected_slopes(model, u, a, y, 1000, fill=5), exact)
-    zeros = distance(expected_slopes(model, u, a, np.nan_to_num(y), 1000), exact)
-    assert filled < 0.05 * zeros
-    assert distance(expected_slopes(model, u, a, y, 1000, fill=1000), exact) < 1e-8
+def test_belief_propagation_has_the_gradient_of_the_bound_on_a_tree(seed):
+    model, u, a = clip(seed, n=1)
+    batch = batch_of(u, a, P, np.ones(1))
+    gradient = evaluate(BeliefPropagation(60, 0.5), model, batch, np.zeros((0, 1, 0)))
+    assert_close(gradient, gradient_by_differences(lambda m: bound(m, u, a, P), model), 1e-8)
 
 
-def test_slopes_of_the_energy_are_those_of_finite_differences():
-    """The brute force of this file is itself checked: -∂F/∂θ at one y."""
-    model, u, a, y = one_clip(10)
+def slopes_from_probabilities(model, u, a, p, steps):
+    """What CD-``steps`` from p gives on average: a chain whose first hidden units see p."""
+    c, d = biases(model, u, a)
+    tags, hidden = states(3), states(len(c))
+    p_h = bernoulli(sigmoid(c + model.U @ p), hidden)
+    first = p_h @ bernoulli(sigmoid(d + hidden @ model.U)[:, None, :], tags[None])
+    end = first @ np.linalg.matrix_power(transitions(model.U, c, d, UNKNOWN), steps - 1)
+    phases = slopes_after(model, u, a, end), energy_slopes(model, u, a, p)
+    return Model(*(negative - positive for negative, positive in zip(*phases, strict=True)))
 
-    def minus_free_energy(m):
-        c, d = biases(m, u, a)
-        return float(d @ y + np.logaddexp(0, c + m.U @ y).sum())
 
-    expected = gradient_by_differences(minus_free_energy, model)
-    for one, other in zip(energy_slopes(model, u, a, y), expected, strict=True):
-        np.testing.assert_allclose(one, other, atol=1e-9)
-    start = np.eye(8)[int(y @ 2 ** np.arange(3))]
-    for one, other in zip(
-        slopes_after(model, u, a, start), energy_slopes(model, u, a, y), strict=True
-    ):
-        np.testing.assert_allclose(one, other, atol=1e-15)
+@pytest.mark.parametrize("steps", [1, 2])
+def test_the_expected_cd_gradient_is_that_of_a_chain_from_the_probabilities(steps):
+    """Noise of 0 and 1 forces every path, and the weights of the batch are the probabilities."""
+    model, u, a = clip(3)
+    noise, w = paths(model, u, a, P, steps)
+    gradient = evaluate(ContrastiveDivergence(steps), model, batch_of(u, a, P, w), noise)
+    assert_close(gradient, slopes_from_probabilities(model, u, a, P, steps), 1e-12)
+
+
+def test_unknown_tags_are_filled_given_the_probabilities_of_the_others():
+    """By one sweep whose hidden units see p; the proxy counts the known tags."""
+    model, u, a = clip(4)
+    c, d = biases(model, u, a)
+    p = np.array([0.3, np.nan, 0.8])
+    forced = np.array([[*h, 1, t, 1] for h in states(2) for t in (0.0, 1.0)])
+    p_h = bernoulli(sigmoid(c + model.U @ np.nan_to_num(p)), forced[:, :2])
+    p_on = sigmoid(d[1] + forced[:, :2] @ model.U[:, 1])
+    w = p_h * np.where(forced[:, 3] == 1, p_on, 1 - p_on)
+    expected = [weight * np.array([0.3, t, 0.8]) for weight, t in zip(w, forced[:, 3], strict=True)]
+    chain = np.zeros((1, len(w), 5))  # a chain that ends with every tag on
+    noise = np.concatenate([chain, (1.0 - forced)[None]])
+    gradient = evaluate(ContrastiveDivergence(1), model, batch_of(u, a, p, w), noise)
+    np.testing.assert_allclose(gradient.d, 1 - np.sum(expected, axis=0), atol=1e-12)
+
+
+def test_tags_are_drawn_and_known_or_unknown_ones_stay():
+    y = jnp.tile(jnp.array([[0.0, 1.0, jnp.nan, 0.25]]), (1000, 1))
+    noise = jnp.tile(((jnp.arange(1000.0) + 0.5) / 1000)[:, None], (1, 4))
+    drawn = np.asarray(draw_tags(y, noise))
+    np.testing.assert_array_equal(drawn[:, :3], y[:, :3])
+    assert set(drawn[:, 3]) == {0.0, 1.0}
+    assert drawn[:, 3].mean() == 0.25
+    for number in (0.0, float(np.nextafter(np.float32(1), np.float32(0)))):
+        np.testing.assert_array_equal(draw_tags(y, jnp.full_like(noise, number))[:, :3], y[:, :3])
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_pseudo_likelihood_has_the_gradient_of_its_expectation(seed):
+    """One batch of all tag vectors, drawn by noise that forces them, weighted by probability."""
+    model, u, a = clip(seed)
+
+    def loss(m):
+        terms = (pseudo_likelihood_terms(m, u, a, y).sum() for y in states(3))
+        return -sum(bernoulli(P, y) * term for y, term in zip(states(3), terms, strict=True))
+
+    tags = states(3)[bernoulli(P, states(3)) > 0]
+    batch = batch_of(u, a, P, bernoulli(P, tags))
+    gradient = evaluate(DrawnTags(PseudoLikelihood()), model, batch, (1.0 - tags)[None])
+    assert_close(gradient, gradient_by_differences(loss, model), 1e-8)
+
+
+def joint_params():
+    rng = np.random.default_rng(5)
+    shapes = ((2, 3), (2, 2), (0, 3), (2,), (3,), (2,))
+    return JointParams(*(rng.normal(0, 0.7, shape) for shape in shapes))
+
+
+def test_hybrid_of_pseudo_likelihood_draws_tags_for_that_part_alone():
+    """Labels, probabilities and unknown ones; the joint part takes them all as they are."""
+    params, rng = joint_params(), np.random.default_rng(6)
+    y = np.where(rng.random((6, 3)) < 0.5, rng.random((6, 3)), rng.integers(0, 2, (6, 3)))
+    y[0, 1] = y[4, 2] = np.nan
+    batch = Batch(rng.normal(size=(6, 2)), np.ones((6, 0), np.int32), y, rng.uniform(0.5, 2, 6))
+    joint = JointContrastiveDivergence(1, 0.5)
+    hybrid = for_soft_targets(Hybrid(0.25, PseudoLikelihood(), joint))
+    sweeps, width = hybrid.noise(params, True)
+    own = joint.noise(params, True)[0]
+    noise = rng.random((sweeps, 6, width))
+    drawn = np.where(np.isnan(y), np.nan, noise[-1, :, :3] < y)
+    with jax.enable_x64(True):
+        found, _ = jitted(hybrid)(params, batch, noise)
+        first, _ = jitted(joint)(params, batch, noise[:own])
+        second, _ = jitted(PseudoLikelihood())(
+            params.conditional(), batch._replace(y=drawn), noise[own:-1, :, :5]
+        )
+    for name in ("U", "W", "c", "d"):
+        expected = 0.25 * np.asarray(getattr(first, name)) + np.asarray(getattr(second, name))
+        np.testing.assert_allclose(getattr(found, name), expected, atol=1e-12)
+
+
+def test_only_the_pseudo_likelihood_draws():
+    both = Sum(MultiPrediction(), ContrastiveDivergence())
+    for gradient in (ContrastiveDivergence(2), MeanField(), BeliefPropagation(), both):
+        assert for_soft_targets(gradient) == gradient
+    drawn = for_soft_targets(PseudoLikelihood())
+    assert drawn == DrawnTags(PseudoLikelihood())
+    params = Params(*clip(0)[0])
+    assert drawn.noise(params, False) == (1, 5)
+    assert drawn.noise(params, True) == (6, 5)

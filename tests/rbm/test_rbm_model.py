@@ -1,6 +1,7 @@
 """Energy, free energy, conditionals, conditioning and clamping against sums over every state."""
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 from enumeration import (
@@ -15,6 +16,7 @@ from enumeration import (
     states,
 )
 
+from harmonium.rbm.inference import scaled
 from harmonium.rbm.model import (
     clamp,
     condition,
@@ -57,14 +59,6 @@ def test_energy_is_the_double_sum(clips):
         np.testing.assert_allclose(energy(as_field(U, c, d, float), y, h), expected, rtol=1e-12)
 
 
-def test_the_brute_force_table_holds_the_same_energies(clips):
-    U, c, d, _, _ = clips
-    table = energies(U, c[0], d[0], states(N_TAGS))
-    for i, h in enumerate(states(N_HIDDEN)):
-        for s, y in enumerate(states(N_TAGS)):
-            assert table[i, s] == pytest.approx(energy_by_loops(U, c[0], d[0], y, h), abs=1e-12)
-
-
 def test_free_energy_sums_the_hidden_units_out(clips):
     U, c, d, y, _ = clips
     expected = [-log_sum(-energies(U, c[b], d[b], y[b : b + 1])) for b in range(N_CLIPS)]
@@ -102,14 +96,6 @@ def test_one_hot_parts_look_up_what_the_dense_product_computes():
     np.testing.assert_array_equal(field.d[2], as_params(model).d)
 
 
-def test_a_model_without_conditions_keeps_its_biases():
-    model = random_model(np.random.default_rng(3), N_HIDDEN, N_TAGS)
-    nothing = np.zeros((2, 0), np.float32), np.zeros((2, 0), np.int32)
-    field = condition(as_params(model), *nothing)
-    np.testing.assert_array_equal(field.c, np.tile(as_params(model).c, (2, 1)))
-    np.testing.assert_array_equal(field.d, np.tile(as_params(model).d, (2, 1)))
-
-
 def test_clamping_gives_the_rbm_of_the_unknown_tags(clips):
     """exp(-F) of the clamped RBM is proportional to p(y_unknown | y_known), and 0 elsewhere."""
     U, c, d, y, _ = clips
@@ -125,7 +111,18 @@ def test_clamping_gives_the_rbm_of_the_unknown_tags(clips):
             np.testing.assert_allclose(marginals[0], enumerate_clip(U, c[b], d[b], y[b]).y)
 
 
-def test_unclamping_puts_the_known_tags_back():
-    y = np.array([[0.0, 1.0, NAN]], np.float32)
-    p = np.array([[0.0, 0.0, 0.25]], np.float32)
-    np.testing.assert_array_equal(unclamp(p, y), [[0.0, 1.0, 0.25]])
+@pytest.mark.parametrize("unit_norm", [0.0, 1.0])
+def test_features_are_scaled_and_then_have_length_one_if_asked(unit_norm):
+    rng = np.random.default_rng(0)
+    mean, scale = rng.normal(size=4), rng.uniform(0.5, 3, 4)
+    x = rng.normal(size=(6, 4))
+    x[2] = mean  # nothing is left of it, and it has no direction
+    parts = (jnp.asarray(part, jnp.float32) for part in (x, mean, scale, unit_norm))
+    found = np.asarray(scaled(*parts))
+    expected = (x - mean) / scale
+    if unit_norm:
+        length = np.sqrt((expected**2).sum(axis=1, keepdims=True))
+        expected = np.divide(expected, length, out=np.zeros_like(expected), where=length > 0)
+    rows = [0, 1, 3, 4, 5]
+    np.testing.assert_allclose(found[rows], expected[rows], rtol=1e-5, atol=1e-6)
+    assert np.isfinite(found).all()

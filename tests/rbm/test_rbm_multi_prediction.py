@@ -14,7 +14,6 @@ from harmonium.rbm.gradients import (
     MultiPrediction,
     Sum,
     choose_observed,
-    for_soft_targets,
     unrolled,
 )
 from harmonium.rbm.inference import mean_field
@@ -78,21 +77,6 @@ def test_the_gradient_is_that_of_the_loss_through_the_steps(steps, unknown, soft
     assert_close(evaluate(MultiPrediction(steps, 0.3), model, batch, noise), expected, 1e-6)
 
 
-def test_one_step_with_nothing_observed_is_a_network_with_sigmoid_units():
-    model, batch, noise = case(7)
-
-    def network(params):
-        hidden = jax.nn.sigmoid(params.c[None] + batch.u @ params.W.T)
-        field = condition(params, batch.u, batch.a)
-        p = jax.nn.sigmoid(field.d + hidden @ params.U)
-        terms = batch.y * jnp.log(p) + (1 - batch.y) * jnp.log(1 - p)
-        return -jnp.sum(batch.w[:, None] * terms) / jnp.sum(batch.w)
-
-    with jax.enable_x64(True):
-        expected = jax.jit(jax.grad(network))(Params(*(jnp.asarray(array) for array in model)))
-    assert_close(evaluate(MultiPrediction(1, 1.0), model, batch, noise), expected, 1e-12)
-
-
 @pytest.mark.parametrize("steps", [1, 4])
 def test_the_steps_are_those_of_mean_field_at_test(steps):
     model, batch, _ = case(3)
@@ -103,18 +87,6 @@ def test_the_steps_are_those_of_mean_field_at_test(steps):
         p = jax.nn.sigmoid(unrolled(field, y, steps)[0])
         expected = mean_field(Field(*field), y, steps=steps).y
     np.testing.assert_allclose(np.where(np.isnan(y), p, y), expected, atol=1e-12)
-
-
-def test_a_clip_without_weight_changes_nothing():
-    model, batch, noise = case(5)
-    w = batch.w.copy()
-    w[2] = 0
-    other = batch.y.copy()
-    other[2] = 1 - other[2]
-    gradient = MultiPrediction()
-    one = evaluate(gradient, model, batch._replace(w=w), noise)
-    two = evaluate(gradient, model, batch._replace(w=w, y=other), noise)
-    assert_close(one, two, 0.0)
 
 
 def test_what_is_observed():
@@ -158,8 +130,3 @@ def test_a_hybrid_with_one_hidden_unit_has_numbers_for_every_tag():
     own, _ = jitted(gradient.discriminative)(params.conditional(), batch, noise[-1:, :, : C + 2])
     joint, _ = jitted(gradient.generative)(params, batch, noise[:-1, :, : 1 + C])
     np.testing.assert_allclose(found.U, own.U + 0.5 * joint.U, rtol=1e-6)
-
-
-def test_soft_targets_stay_as_they_are():
-    gradient = Sum(MultiPrediction(), ContrastiveDivergence())
-    assert for_soft_targets(gradient) == gradient

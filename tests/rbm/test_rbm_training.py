@@ -15,10 +15,8 @@ from harmonium.errors import DataError
 from harmonium.rbm import training
 from harmonium.rbm.gradients import (
     Batch,
-    BeliefPropagation,
     ContrastiveDivergence,
     MeanField,
-    MultiPrediction,
     PseudoLikelihood,
 )
 from harmonium.rbm.model import Params, compiled
@@ -116,13 +114,6 @@ def test_l1_makes_exact_zeros_of_weights_and_leaves_biases(params, data):
     assert (np.asarray(run(params, data).params.U) != 0).all()
 
 
-def test_l2_shrinks_weights(params, data):
-    penalised = run(params, data, penalty=Penalty(strengths(0), strengths(5.0))).params
-    free = run(params, data).params
-    assert 0 < np.abs(penalised.U).sum() < 0.5 * np.abs(free.U).sum()
-    assert np.abs(penalised.W).sum() < np.abs(free.W).sum()
-
-
 def test_one_step_of_each_optimiser():
     """Plain, with momentum and Adam, on a loss whose gradient is known: one full batch an epoch."""
 
@@ -146,17 +137,13 @@ def test_one_step_of_each_optimiser():
     assert steps(Optimiser("adam")) == pytest.approx(3 * 0.05, abs=1e-5)
 
 
-def test_schedules():
-    constant, inverse, cosine = (
-        Schedule(kind, 0.1, 20) for kind in ("constant", "inverse", "cosine")
-    )
-    assert [s(0) for s in (constant, inverse, cosine)] == [0.1] * 3
-    assert constant(19) == 0.1
-    assert inverse(10) == pytest.approx(0.05)
-    assert inverse(30) == pytest.approx(0.025)
-    assert cosine(10) == pytest.approx(0.05)
-    assert cosine(20) == pytest.approx(0, abs=1e-12)
-    assert all(cosine(t + 1) < cosine(t) for t in range(20))
+@pytest.mark.parametrize(
+    ("kind", "rates"),
+    [("constant", [1] * 4), ("inverse", [1, 2 / 3, 0.5, 1 / 3]), ("cosine", [1, 0.85355, 0.5, 0])],
+)
+def test_schedules(kind, rates):
+    found = [Schedule(kind, 0.1, 20)(epoch) for epoch in (0, 5, 10, 20)]
+    np.testing.assert_allclose(found, 0.1 * np.array(rates), atol=1e-4)
 
 
 def test_the_running_mean_is_plain_at_first_and_exponential_later():
@@ -172,13 +159,8 @@ def test_the_running_mean_is_plain_at_first_and_exponential_later():
     assert path[-1] == pytest.approx(expected, abs=1e-6)
 
 
-@pytest.mark.parametrize(
-    "gradient",
-    [ContrastiveDivergence(1), MeanField(2), BeliefPropagation(5, 0.5), PseudoLikelihood()],
-    ids=lambda gradient: type(gradient).__name__,
-)
-def test_training_raises_the_likelihood_proxy(gradient, params, data):
-    history = run(params, data, gradient=gradient, max_epochs=40).history
+def test_training_raises_the_likelihood_proxy(params, data):
+    history = run(params, data, max_epochs=40).history
     assert len(history) == 40
     # one tag follows from the features, of which chance knows log 2: a quarter of it is 0.17
     assert np.mean(history.log_likelihood[-5:]) > history.log_likelihood[0] + 0.1
@@ -186,24 +168,11 @@ def test_training_raises_the_likelihood_proxy(gradient, params, data):
     assert all(value > 0 for value in history.seconds)
 
 
-def test_the_proxy_counts_observed_tags_like_the_others(params, data):
-    history = run(
-        params, data, gradient=MultiPrediction(2, none_observed=0.0), max_epochs=3
-    ).history
-    assert -2 * np.log(2) < history.log_likelihood[0] < 0
-
-
 def test_no_loop_over_elements_is_shared_between_threads():
     program = compiled()(lambda x: jnp.sqrt(x) / (1 + jnp.exp(x) * x))
     text = program.__wrapped__.lower(np.ones((500, 2000), np.float32)).compile().as_text()
     assert "exponential" in text
     assert not re.search(r'"outer_dimension_partitions":\["\d', text)
-
-
-def test_the_same_seed_gives_the_same_bits_and_another_does_not(params, data):
-    first = run(params, data)
-    assert bits(run(params, data)) == bits(first)
-    assert bits(run(params, data, seed=1)) != bits(first)
 
 
 def test_training_leaves_its_start_alone(params, data):
@@ -339,20 +308,16 @@ def test_a_stack_holds_the_models_that_are_trained_alone(params, data):
         )
 
 
-def test_other_rates_penalties_and_seeds_compile_nothing(params, data):
+def test_a_run_compiles_at_most_two_programs_and_other_rates_penalties_and_seeds_none(params, data):
     run(params, data)
     before = training._blocks.__wrapped__._cache_size()
     run(params, data, seed=5, schedule=Schedule("cosine", 0.2), max_epochs=3)
     run(params, data, penalty=Penalty(strengths(0.3), strengths(0.1)), patience=1)
     run(params, data, score=lambda _: 0.5, max_epochs=9)
     assert training._blocks.__wrapped__._cache_size() == before
-
-
-def test_a_run_compiles_at_most_two_programs(params, data):
-    """One for whole blocks of minibatches, one for the rest, however many epochs there are."""
+    # one program for whole blocks of minibatches, one for the rest, however many epochs there are
     rows = np.arange(BLOCK * 3 + 40) % N_CLIPS
     many = Batch(*(array[rows] for array in data))
-    before = training._blocks.__wrapped__._cache_size()
     run(params, many, batch_size=2, max_epochs=4)
     assert training._blocks.__wrapped__._cache_size() - before <= 2
 
@@ -394,12 +359,6 @@ def test_the_parameters_of_the_best_score_are_kept(params, data, values, patienc
     np.testing.assert_array_equal(history.score, values[:n_epochs])
 
 
-def test_without_a_score_the_last_parameters_are_kept(params, data):
-    result = run(params, data)
-    assert result.best_epoch == len(result.history) == 6
-    assert bits(run(params, data, max_epochs=5)) != bits(result)
-
-
 def test_an_interrupt_without_a_score_keeps_the_last_whole_epoch(params, data):
     def interrupt(history):
         if len(history) == 3:
@@ -427,29 +386,6 @@ def test_averaging_scores_and_keeps_the_mean_of_the_parameters(params, data):
     assert distance(seen[0], plain.params) > 0
 
 
-def test_weight_0_clips_take_no_part_in_training(params, data):
-    """The same clips with other tags, but of weight 0, give the same model."""
-    w = data.w.copy()
-    w[::5] = 0
-    other = data.y.copy()
-    other[::5] = 1 - other[::5]
-    one, two = (run(params, data._replace(w=w, y=y)) for y in (data.y, other))
-    assert bits(one) == bits(two)
-    assert bits(one) != bits(run(params, data))
-
-
 def test_parameters_that_are_not_finite_are_refused(params, data):
     with pytest.raises(DataError, match=r"epoch 2 .* no longer finite.*smaller learning rate"):
         run(params, data, schedule=Schedule("constant", 1e38), optimiser=Optimiser("sgd"))
-
-
-@pytest.mark.parametrize(
-    "gradient",
-    [ContrastiveDivergence(1), MeanField(2), BeliefPropagation(2), PseudoLikelihood()],
-    ids=lambda gradient: type(gradient).__name__,
-)
-def test_clips_of_weight_zero_teach_nothing(params, data, gradient):
-    nothing = data._replace(w=np.zeros(N_CLIPS, np.float32))
-    noise = np.zeros((*gradient.noise(params, False)[:1], N_CLIPS, N_HIDDEN + N_TAGS), np.float32)
-    slopes, _ = gradient(params, Batch(*map(jnp.asarray, nothing)), jnp.asarray(noise))
-    assert all((np.asarray(slope) == 0).all() for slope in slopes)

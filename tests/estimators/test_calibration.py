@@ -1,14 +1,26 @@
-"""The correction of probabilities: what it finds, what it leaves alone, and where it is used."""
+"""What held-out clips say of a model: scores, thresholds and the correction of probabilities."""
 
 import numpy as np
 import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
 from scipy.optimize import minimize
 from scipy.special import expit, logit
+from sklearn.metrics import log_loss
 from tagging_data import quick
 
 from harmonium import DiscriminativeRBM
 from harmonium.estimators import MLPTagger, calibration
-from harmonium.estimators.calibration import Question, ask, fit_recalibration
+from harmonium.estimators.calibration import (
+    Question,
+    ask,
+    fit_recalibration,
+    is_rankable,
+    log_likelihood,
+    matching_thresholds,
+    mean_auc,
+)
 from harmonium.evaluation import auc_per_tag, calibration_error_per_tag, log_loss_per_tag
 
 
@@ -18,21 +30,6 @@ def question(n, n_tags, *, offset, slope, observed=0.0, seed=0):
     L = rng.normal(-1.5, 1.5, (n, n_tags))
     Y = (rng.random(L.shape) < expit(offset + slope * L)).astype(np.float32)
     return Question(expit(L).astype(np.float32), Y, np.full(n, observed), np.ones(n))
-
-
-def test_it_finds_offset_and_slope_of_every_kind_of_question():
-    offset = np.linspace(-0.5, 1.0, 5)
-    found = fit_recalibration(
-        [
-            question(20_000, 5, offset=offset, slope=0.8),
-            question(20_000, 5, offset=offset - 0.4, slope=0.9, observed=1e-9, seed=1),
-            question(20_000, 5, offset=offset + 0.2, slope=1.1, observed=0.5, seed=2),
-        ]
-    )
-    np.testing.assert_allclose(found.offsets, offset, atol=0.07)
-    np.testing.assert_allclose(found.slopes, 0.8, atol=0.07)
-    np.testing.assert_allclose(found.observed_offsets, [-0.4, 1.2], atol=0.12)
-    np.testing.assert_allclose(found.observed_slopes, [0.1, 0.4], atol=0.12)
 
 
 def test_it_is_the_minimum_of_the_penalised_cross_entropy():
@@ -61,21 +58,6 @@ def test_it_is_the_minimum_of_the_penalised_cross_entropy():
     np.testing.assert_allclose(found.slopes, best[3:6] + best[9], atol=1e-4)
     np.testing.assert_allclose(found.observed_offsets, best[7:9], atol=1e-4)
     np.testing.assert_allclose(found.observed_slopes, best[10:], atol=1e-4)
-
-
-def test_a_tag_without_known_clips_is_corrected_like_the_others():
-    asked = question(2000, 4, offset=1.0, slope=1.0)
-    asked.Y[:, 3] = np.nan
-    found = fit_recalibration([asked])
-    assert found.offsets[3] == pytest.approx(found.offsets[:3].mean(), abs=0.1)
-
-
-def test_three_surprises_correct_little():
-    P = np.array([[0.2], [0.8], [0.2]], np.float32)
-    Y = np.array([[1], [0], [1]], np.float32)
-    found = fit_recalibration([Question(P, Y, np.zeros(3), np.ones(3))])
-    assert (found.slopes > 0.5).all()
-    assert 0 < found.offsets[0] < 0.75
 
 
 @pytest.mark.parametrize("p", [0.0, 1.0])
@@ -163,3 +145,89 @@ def test_with_one_tag_observed_a_clip_counts_as_often_as_it_has_true_tags():
     _, one, _ = ask(lambda observed: np.full(observed.shape, 0.5, np.float32), Y)
     np.testing.assert_array_equal(one.weight, [3, 1, 0])
     assert [np.isnan(row).sum() for row in one.Y] == [1, 1, 3]
+
+
+def test_predict_says_yes_as_often_as_it_is_true_of_the_validation_clips(fitted, held_out):
+    P, decisions = fitted.predict_proba(held_out.X), fitted.predict(held_out.X)
+    np.testing.assert_array_equal(decisions, fitted.thresholds_ <= P)
+    np.testing.assert_array_equal(decisions.sum(axis=0), held_out.Y.sum(axis=0))
+
+
+@given(data=st.data(), n=st.integers(1, 12))
+@settings(deadline=None, max_examples=200)
+def test_as_many_scores_reach_the_threshold_as_labels_are_positive(data, n):
+    y = data.draw(arrays(np.float32, n, elements=st.sampled_from([0.0, 1.0, np.nan])))
+    p = data.draw(arrays(np.float32, n, elements=st.floats(0, 1, width=16), unique=True))
+    threshold = matching_thresholds(y[:, None], p[:, None])[0]
+    known, positives = ~np.isnan(y), int((y == 1).sum())
+    if positives:
+        assert (p[known] >= threshold).sum() == positives
+    else:
+        assert threshold == 0.5
+
+
+def test_a_threshold_lies_half_way_between_two_scores_and_equal_ones_all_reach_it():
+    Y = np.array([[1, 1], [1, 0], [0, 0], [0, 0]], np.float32)
+    P = np.array([[0.75, 0.5], [0.5, 0.5], [0.25, 0.5], [0, 0.25]], np.float32)
+    thresholds = matching_thresholds(Y, P)
+    assert thresholds[0] == 0.375
+    assert (thresholds[1] <= P[:, 1]).sum() == 3
+
+
+@pytest.mark.parametrize("share", [0.3, 0.6])
+def test_a_probability_counts_as_so_much_of_a_positive(share):
+    Y, P = np.full((10, 1), share, np.float32), np.linspace(0, 1, 10, dtype=np.float32)[:, None]
+    assert (matching_thresholds(Y, P) <= P).sum() == round(10 * share)
+
+
+HARD, SOFT = [0.0, 1.0, np.nan], [0.0, 0.25, 0.5, 1.0, np.nan]
+SCORES = st.sampled_from([0.0, 0.25, 0.5, 0.75])
+
+
+def matrix(elements):
+    shapes = st.tuples(st.integers(1, 8), st.just(2))
+    return arrays(np.float32, shapes, elements=elements)
+
+
+def by_pairs(y, s):
+    """Every pair of two clips, one after the other; None where there is none."""
+    y = y.astype(float)
+    won = total = 0.0
+    for i in range(len(y)):
+        for k in range(len(y)):
+            if i != k and not np.isnan(y[i] + y[k]):
+                weight = y[i] * (1 - y[k])
+                total += weight
+                won += weight * (0.5 if s[i] == s[k] else float(s[i] > s[k]))
+    return won / total if total else None
+
+
+@given(data=st.data(), Y=matrix(st.sampled_from(SOFT)))
+@settings(deadline=None, max_examples=60)
+def test_the_auc_is_the_share_of_pairs_in_the_right_order(data, Y):
+    S = data.draw(arrays(np.float32, Y.shape, elements=SCORES))
+    values = [by_pairs(y, s) for y, s in zip(Y.T, S.T, strict=True)]
+    defined = [value for value in values if value is not None]
+    assert is_rankable(Y) == bool(defined)
+    assume(defined)
+    assert mean_auc(Y, S) == pytest.approx(np.mean(defined), abs=1e-9)
+
+
+@given(data=st.data(), Y=matrix(st.sampled_from(HARD)))
+@settings(deadline=None, max_examples=50)
+def test_of_labels_it_is_the_auc_to_the_bit(data, Y):
+    S = data.draw(arrays(np.float32, Y.shape, elements=SCORES))
+    np.testing.assert_array_equal(mean_auc(Y, S), auc_per_tag(Y, S).mean)
+
+
+@pytest.mark.parametrize("values", [HARD, SOFT], ids=["labels", "probabilities"])
+def test_the_likelihood_is_that_of_scikit_learn_with_shares_as_weights(values):
+    rng = np.random.default_rng(1)
+    Y = rng.choice(values, (40, 3)).astype(np.float32)
+    P = rng.uniform(0.01, 0.99, (40, 3)).astype(np.float32)
+    y, p = Y[~np.isnan(Y)], P[~np.isnan(Y)]
+    twice = np.repeat([1, 0], len(y))
+    expected = -log_loss(twice, np.tile(p, 2), sample_weight=np.concatenate([y, 1 - y]))
+    assert log_likelihood(Y, P) == pytest.approx(expected, rel=1e-5)
+    certain = np.array([[1.0, 0.0]], np.float32)
+    assert -1000 < log_likelihood(certain, 1 - certain) < -50  # a mistake, and yet finite
