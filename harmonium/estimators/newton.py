@@ -22,6 +22,7 @@ Single = NDArray[np.float32]
 
 MAX_NEWTON, MAX_CG, MAX_HALVINGS = 100, 200, 40
 ACCURACY = 0.1  # of the solution of Newton's equations: the error falls so much with each step
+TOLERANCE = 1e-5
 LEFT = 3 * ACCURACY  # of a step, for the next one: the accuracy above is in another norm
 BLOCK = 2**22  # entries of a (clips, tags) array that are solved at a time: 32 MiB
 TINY = 1e-300
@@ -60,14 +61,13 @@ def logistic_regressions(
     *,
     more: Matrix | None = None,
     allowed: NDArray[np.bool_] | None = None,
-    tolerance: float = 1e-5,
 ) -> Solution:
     """The regressions of the columns of Y (N, C), from 0 to 1 or NaN, on X (N, D).
 
     The known labels of a column are neither all 0 nor all 1.
     ``more`` is (N, M), further columns; regression j uses those with ``allowed[j]``, (C, M), and
     their weights have the same penalty. A regression is done when the next step would change its
-    weights by less than ``tolerance`` of their length, and the log-odds of every clip by less than
+    weights by less than `TOLERANCE` of their length, and the log-odds of every clip by less than
     it. That step is not taken: it would be at most the share `LEFT` of the last one.
     """
     Z, B, mean, variance = principal_axes(X)
@@ -95,7 +95,7 @@ def logistic_regressions(
             variance=variance[:, None],
             allowed=may_use[:, tags],
         )
-        parts.append(_minimise(problem, tolerance))
+        parts.append(_minimise(problem))
     theta, converged = (np.hstack(part) for part in zip(*parts, strict=True))
     W = (B @ theta[:n_axes] / size).T
     return Solution(W, theta[n_axes:-1].T, theta[-1] - W @ mean, converged)
@@ -118,7 +118,7 @@ def principal_axes(X: Matrix) -> tuple[Matrix, Matrix, Matrix, Matrix]:
     return Z @ rotation, B, mean, np.maximum(variance, 0)
 
 
-def _minimise(problem: _Problem, tolerance: float) -> tuple[Matrix, NDArray[np.bool_]]:
+def _minimise(problem: _Problem) -> tuple[Matrix, NDArray[np.bool_]]:
     """The weights (P, C) of all regressions, and which of them converged."""
     theta = np.zeros_like(problem.allowed)
     rate = (problem.weight * problem.y).sum(axis=0) / problem.weight.sum(axis=0)
@@ -126,7 +126,7 @@ def _minimise(problem: _Problem, tolerance: float) -> tuple[Matrix, NDArray[np.b
     open_ = np.arange(theta.shape[1])
     for _ in range(MAX_NEWTON):
         theta[:, open_], left = _newton_step(problem.take(open_), theta[:, open_])
-        open_ = open_[~(left <= tolerance)]  # not a number is not the end
+        open_ = open_[~(left <= TOLERANCE)]  # not a number is not the end
         if not len(open_):
             break
     return theta, ~np.isin(np.arange(theta.shape[1]), open_)

@@ -110,10 +110,7 @@ class ContrastiveDivergence:
 class MeanField(WithoutNoise):
     """Mean-field CD-K: like CD, with expectations in place of samples.
 
-    Attributes
-    ----------
-    steps : K, the updates of the negative phase
-    from_zero : whether these start at y = 0, as inference does, and not at the data
+    The K ``steps`` of the negative phase start at the data, or ``from_zero``, as inference does.
     """
 
     steps: int = 5
@@ -198,16 +195,12 @@ class MultiPrediction:
 
     Some known tags of each clip are observed. The loss is the cross-entropy of the others, and its
     gradient goes through the K steps of inference that predict them. With one step and no tag
-    observed this is a multi-layer perceptron with sigmoid units.
-
-    Attributes
-    ----------
-    steps : K, the mean-field steps from y = 0
-    none_observed : the share of the clips of which no tag is observed; of every other clip, each
-        known tag is observed with a probability q that is drawn anew, q ~ U(0, 1)
+    observed this is a multi-layer perceptron with sigmoid units. Of a share ``none_observed`` of
+    the clips no tag is observed; of every other clip each known tag is, with probability q drawn
+    anew, q ~ U(0, 1).
     """
 
-    steps: int = 5
+    steps: int = 5  # K, from y = 0
     none_observed: float = 0.5
 
     def noise(self, params: Params, unknown: bool) -> tuple[int, int]:
@@ -448,19 +441,12 @@ class HiddenConditions:
 
     A smoother is asked about users it has not met, and for tags without any clip, while in training
     every user and clip is known.
-
-    Attributes
-    ----------
-    gradient : the gradient of what is left
-    u : the probability that u is hidden (0 stands in its place)
-    a : the probability of each part of a, (S,)
-    all : the probability that all of it is hidden
     """
 
-    gradient: Gradient
-    u: float
-    a: tuple[float, ...]
-    all: float
+    gradient: Gradient  # of what is left
+    u: float  # the probability that u is hidden; 0 stands in its place
+    a: tuple[float, ...]  # that of each part of a, (S,)
+    all: float  # that of everything
 
     def noise(self, params: Any, unknown: bool) -> tuple[int, int]:
         """One sweep more than the gradient takes."""

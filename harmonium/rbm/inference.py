@@ -3,11 +3,9 @@
 :func:`infer` is the one entrance to it for prediction, of any number of clips in bounded memory. It
 cuts the clips into chunks of a few fixed sizes (so that few programs are compiled and a clip's
 result does not depend on its neighbours), and gives the clips on which belief propagation does not
-converge to a method that does.
-
-Given one side of the bipartite graph the other factorises, so 2^min(n, C) terms are enough for an
-exact answer. They are streamed in blocks with a running maximum: log space, bounded memory. With
-large weights float32 energies are too coarse for that; :func:`infer` uses float64.
+converge to a method that does. Given one side of the bipartite graph the other factorises, so
+2^min(n, C) terms are enough for an exact answer: in float64, for large weights are too coarse in
+float32, and streamed in blocks with a running maximum, in bounded memory.
 """
 
 from collections.abc import Callable, Iterator
@@ -49,7 +47,6 @@ MAX_MESSAGES = 2**27
 
 _RETRY_PATIENCE = 10  # times as many steps as at first
 
-
 MAX_UNITS = 20
 """Enumeration of more units than this on the smaller side is refused (2²⁰ terms per clip)."""
 
@@ -59,15 +56,13 @@ _BLOCK_BITS = 10
 # Methods. --------------------------------------------------------------------------------------
 
 
-def mean_field(field: Field, y: Array, *, steps: int, start: Array | None = None) -> Estimate:
-    """h ← σ(c + U y), y ← σ(d + Uᵀh), from y = ``start`` (default 0) on the unknown tags.
+def mean_field(field: Field, y: Array, *, steps: int) -> Estimate:
+    """h ← σ(c + U y), y ← σ(d + Uᵀh), from y = 0 on the unknown tags.
 
     Each half step maximises the variational bound exactly in its own side, so that the iteration
     cannot oscillate. The residual is the largest change of a tag in the last step.
     """
     free = clamp(field, y)
-    # a known tag is in free.c already: it must not count a second time
-    first = jnp.zeros_like(y) if start is None else jnp.where(jnp.isnan(y), start, 0.0)
 
     def step(_: Array, state: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
         tags, _, _ = state
@@ -75,7 +70,8 @@ def mean_field(field: Field, y: Array, *, steps: int, start: Array | None = None
         new = tags_given_hidden(free, hidden)
         return new, hidden, jnp.max(jnp.abs(new - tags), axis=1)
 
-    state = (first, hidden_given_tags(free, first), jnp.full_like(y[:, 0], jnp.inf))
+    zeros = jnp.zeros_like(y)
+    state = (zeros, hidden_given_tags(free, zeros), jnp.full_like(y[:, 0], jnp.inf))
     tags, hidden, residual = lax.fori_loop(0, steps, step, state)
     return Estimate(unclamp(tags, y), hidden, residual)
 

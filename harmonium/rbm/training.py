@@ -1,17 +1,14 @@
 """Training: minibatch descent with early stopping for many models at once, of which one is a case.
 
-A model here is a pytree of parameters and a gradient with the signature of
-:class:`harmonium.rbm.gradients.Gradient`. Every model of a stack has its own training clips (rows
-of the same data), its own scaling of the features, learning rate, penalties and seed; sizes and the
-objective are those of all. One model cannot fill a GPU, a stack can. Blocks of minibatches run as
-one compiled scan; learning rate and penalties are inputs of that program, so that trying other
-values compiles nothing. Data whose features are no array, but something that gives rows, is read
-block by block.
+Every model of a stack has its own training clips (rows of the same data), scaling of the features,
+learning rate, penalties and seed; sizes and the objective are those of all. One model cannot fill a
+GPU, a stack can. Blocks of minibatches run as one compiled scan; learning rate and penalties are
+inputs of that program, so that trying other values compiles nothing. Data whose features are no
+array, but something that gives rows, is read block by block.
 
-V may have far more rows than a minibatch looks up: one for each one-hot part of a. The others
-change by their penalty alone, and k steps of that have a closed form. So a row is brought up to
-date when it is next used, and an epoch costs what its clips cost, however large V is. The result is
-that of the same steps of gradient descent on the whole of V.
+A minibatch looks up few rows of V. The others change by their penalty alone, and k steps of that
+have a closed form: a row is brought up to date when it is next used, so that an epoch costs what
+its clips cost, however large V is. The result is that of gradient descent on the whole of V.
 """
 
 import time
