@@ -146,9 +146,7 @@ def test_other_texts_make_parts_known():
     assert TagSplitter([text, "KÖLSCH"]).split(text) == ("Rock", "Kölsch")
     assert TagSplitter([text], known=["kölsch"]).split(text) == ("Rock", "Kölsch")
     assert TagSplitter([text, "Kölsch, Live"]).split(text) == ("Rock", "Kölsch")
-
-
-def test_a_text_that_was_imported_whole_does_not_stay_so_for_ever():
+    # What was imported whole does not stay so for ever.
     assert TagSplitter([], known=["jazz/blues"]).split("Jazz/Blues") == ("Jazz", "Blues")
 
 

@@ -142,7 +142,10 @@ def test_top_tags_are_those_of_the_counts_and_keep_the_other_codes(rows, n):
     top = triples.top_tags(n)
     used = {tag: sum(t == tag for _, _, t in set(rows)) for tag in triples.tags}
     expected = sorted(used, key=lambda tag: (-used[tag], tag))[:n]
-    assert top.tags.to_list() == expected == triples.counts().top(n).tags.to_list()
+    counts = triples.counts().top(n)
+    assert top.tags.to_list() == expected == counts.tags.to_list()
+    np.testing.assert_array_equal(counts.matrix.toarray(), top.counts().matrix.toarray())
+    assert counts.matrix.has_canonical_format
     assert sorted(top.frame().rows()) == sorted(row for row in set(rows) if row[2] in expected)
     assert top.users.to_list() == triples.users.to_list()
     assert top.items.to_list() == triples.items.to_list()
@@ -237,21 +240,6 @@ def test_all_items_gives_the_rows_and_zero_counts_keep_the_item_and_the_tag():
         counts_of([("x", "rock", 2)], all_items=["x", "x"])
 
 
-def test_top_orders_by_total_then_alphabet():
-    rows = [("x", "b", 2), ("y", "a", 1), ("z", "a", 1), ("x", "c", 5), ("x", "d", 1)]
-    top = counts_of(rows).top(3)
-    assert top.tags.to_list() == ["c", "a", "b"]
-    assert top.matrix.toarray().tolist() == [[5, 0, 2], [0, 1, 0], [0, 1, 0]]
-    assert top.matrix.has_canonical_format
-    assert counts_of(rows).top(99).tags.to_list() == ["c", "a", "b", "d"]
-
-
-def test_labels_by_share_of_the_listeners():
-    counts = counts_of([("x", "rock", 1), ("x", "pop", 2), ("y", "pop", 3)])
-    labels = counts.share_labels(min_share=0.5, listeners=np.array([4, 7]))
-    np.testing.assert_array_equal(labels, [[0, 1], [0, 0]])
-
-
 @pytest.mark.parametrize("bad", ["-1", "1.5", "many", "", "nan", "inf", "3000000000", "0x10"])
 def test_bad_counts_are_left_out_with_a_warning(bad):
     with pytest.warns(DataWarning, match=r"1 of 2 rows .* \(position 1\)"):
@@ -271,6 +259,12 @@ def test_every_pair_equals_a_loop(rows, pairs):
     triples = triples_of(rows)
     given = Conditioning.from_triples(triples, pairs=tuple(columns_of(pairs, 2)))
     seen = {(user, item) for user, item, _ in rows} | set(pairs)
+
+    for matrix in (given.y, given.counts):
+        assert (matrix.format, matrix.dtype) == ("csr", np.float32)
+        assert matrix.has_canonical_format
+    codes = (given.user, given.item, given.track, given.n_others)
+    assert {array.dtype for array in codes} == {np.dtype(np.int32)}
 
     found = list(zip(given.users.gather(given.user), given.items.gather(given.item), strict=True))
     assert len(found) == len(given) == len(seen)
@@ -301,28 +295,6 @@ def example():
     )
 
 
-def test_matrices_are_sparse_and_of_the_promised_types():
-    given = Conditioning.from_triples(example())
-    for matrix in (given.y, given.counts):
-        assert matrix.format == "csr"
-        assert matrix.dtype == np.float32
-        assert matrix.has_canonical_format
-    assert given.y.nnz == len(example())
-    assert {a.dtype for a in (given.user, given.item, given.track, given.n_others)} == {
-        np.dtype(np.int32)
-    }
-
-
-@pytest.mark.parametrize(
-    "tracks", [{"c1": "t", "c2": "t"}, ["t", "t"], np.array(["t", "t"]), pl.Series(["t", "t"])]
-)
-def test_clips_of_one_track_share_its_index(tracks):
-    given = Conditioning.from_triples(example(), tracks=tracks)
-    assert given.tracks.to_list() == ["t"]
-    assert given.track.tolist() == [0] * len(given)
-    assert given.item_track.tolist() == [0, 0]
-
-
 def test_tracks_are_looked_up_for_every_row():
     alone = Conditioning.from_triples(example())
     assert alone.track.tolist() == alone.item.tolist()
@@ -332,6 +304,8 @@ def test_tracks_are_looked_up_for_every_row():
     by_item = {"c1": "t9", "c2": "t5"}
     assert by_row == [by_item[item] for item in given.items.gather(given.item)]
     assert given.tracks.gather(given.item_track).to_list() == ["t9", "t5"]
+    for tracks in (["t", "t"], np.array(["t", "t"]), pl.Series(["t", "t"])):
+        assert Conditioning.from_triples(example(), tracks=tracks).item_track.tolist() == [0, 0]
 
 
 def test_pairs_of_all_tags_keep_the_users_who_gave_none_of_the_top_ones():
