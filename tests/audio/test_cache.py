@@ -33,7 +33,7 @@ def is_whole(file):
         return database.execute("PRAGMA integrity_check").fetchone() == ("ok",)
 
 
-def test_by_path_and_status(cache):
+def test_by_path_and_status_or_by_content_and_recipe(cache, tmp_path):
     assert not cache.has_size(100)
     cache.put("/music/a.wav", OLD, DIGEST, VECTOR)
     assert cache.has_size(100)
@@ -44,18 +44,10 @@ def test_by_path_and_status(cache):
     for field in range(4):
         changed = tuple(value + (k == field) for k, value in enumerate(OLD))
         assert cache.find_by_path("/music/a.wav", changed) is None
-
-
-def test_by_content_wherever_it_is(cache):
-    cache.put("/music/a.wav", OLD, DIGEST, VECTOR)
     assert cache.find_by_path("/music/b.wav", OLD) is None
     assert cache.find_by_content(DIGEST).tobytes() == VECTOR.tobytes()
     assert cache.find_by_content(DIGEST[::-1]) is None
-
-
-def test_another_recipe_is_another_matter(cache, tmp_path):
-    cache.put("/music/a.wav", OLD, DIGEST, VECTOR)
-    with FeatureCache(tmp_path / "cache", "s") as other:
+    with FeatureCache(tmp_path / "cache", "s") as other:  # another recipe
         assert other.find_by_path("/music/a.wav", OLD) is None
         assert other.find_by_content(DIGEST) is None
         assert not other.has_size(100)
@@ -76,6 +68,7 @@ def test_a_path_that_got_another_content(cache):
 def test_a_change_that_the_status_may_not_show_is_not_trusted(cache, tmp_path):
     (tmp_path / "new.wav").write_bytes(b"new")
     status = file_status(tmp_path / "new.wav")
+    assert file_digest(tmp_path / "new.wav") == hashlib.sha256(b"new").digest()
     cache.put("/music/new.wav", status, DIGEST, VECTOR)
     cache.put("/music/new.wav", status, DIGEST)
     assert cache.find_by_path("/music/new.wav", status) is None
@@ -97,12 +90,6 @@ def test_inodes_of_64_bits(monkeypatch, tmp_path, cache):
     monkeypatch.setattr(os, "stat", lambda path: os.stat_result(values))
     cache.put("/a", (*OLD[:3], file_status("/a")[3]), DIGEST, VECTOR)
     assert cache.find_by_path("/a", (*OLD[:3], -7)) is not None
-
-
-def test_the_digest_is_that_of_the_whole_content(tmp_path):
-    file = tmp_path / "file"
-    file.write_bytes(b"x" * 1_000_000 + b"y")
-    assert file_digest(file) == hashlib.sha256(file.read_bytes()).digest()
 
 
 def test_a_folder_that_cannot_be_made_and_a_file_that_is_no_cache(tmp_path):

@@ -302,9 +302,5 @@ def test_windows_of_a_truncated_file_and_behind_its_end(tmp_path):
 def test_spread_windows_are_the_middles_of_equal_parts(length, firsts):
     found = SpreadWindows(3, 10)(length, None)
     assert found == [(first, min(first + 10, length)) for first in firsts]
-
-
-def test_spread_windows_of_what_is_not_known_or_begins_somewhere():
+    assert SpreadWindows(3, 10)(length + 35, 35) == [(35, min(45, length + 35))]
     assert SpreadWindows(3, 10)(None, None) == [(0, 10), (10, 20), (20, 30)]
-    assert SpreadWindows(3, 10)(100, 35) == [(35, 45)]
-    assert SpreadWindows(3, 10)(40, 35) == [(35, 40)]

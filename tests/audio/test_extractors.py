@@ -1,10 +1,7 @@
 """Extractors: built in, registered, installed, of several windows; what goes to processes."""
 
-import pickle
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from importlib.metadata import EntryPoint
-from multiprocessing import get_context
 
 import loudness
 import numpy as np
@@ -99,16 +96,6 @@ def test_a_function_can_be_registered_and_asked_for_by_name(path):
     np.testing.assert_allclose(features_of_file(path, "loudness"), expected, rtol=1e-6)
     counted = register("counted", loudness.mean_and_peak, 2)
     assert counted.feature_names == ("counted 0", "counted 1")
-
-
-def test_an_extractor_goes_to_other_processes_with_its_function(path):
-    chosen = [register("loudness", loudness.peak, 1), get_extractor("paper")]
-    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
-        # That process has registered nothing.
-        results = list(pool.map(features_of_file, [path] * 2, chosen))
-    for extractor, result in zip(chosen, results, strict=True):
-        assert result.tobytes() == features_of_file(path, extractor).tobytes()
-        assert pickle.loads(pickle.dumps(extractor)) == extractor
 
 
 @pytest.mark.parametrize(

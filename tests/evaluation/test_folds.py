@@ -42,14 +42,6 @@ def test_folds_are_a_partition_by_groups_of_near_equal_size(case):
     np.testing.assert_array_equal(folds, grouped_folds(groups, Y, n_folds=n_folds, seed=seed))
 
 
-@given(st.integers(10, 60), st.integers(2, 5), st.integers(0, 2**32 - 1))
-@settings(deadline=None, max_examples=50)
-def test_single_clips_are_dealt_out_evenly(n_clips, n_folds, seed):
-    Y = (np.random.default_rng(seed).random((n_clips, 2)) < 0.5).astype(float)
-    sizes = np.bincount(grouped_folds(np.arange(n_clips), Y, n_folds=n_folds))
-    assert sizes.max() - sizes.min() <= 1
-
-
 @given(st.integers(0, 2**32 - 1), st.integers(0, 2))
 @settings(deadline=None, max_examples=50)
 def test_a_tag_that_can_be_in_every_fold_is(seed, n_unknown):
@@ -249,24 +241,20 @@ def folds_of(sizes, columns, fold):
     return folds
 
 
-def test_sizes_are_evened_out_by_moves():
-    folds = folds_of([1] * 8, [""] * 8, [0, 0, 0, 0, 0, 0, 0, 1])
+@pytest.mark.parametrize(
+    ("sizes", "columns", "fold", "evened"),
+    [
+        ([1] * 8, [""] * 8, [0, 0, 0, 0, 0, 0, 0, 1], [4, 4]),  # by moves
+        ([5, 5, 3, 3], [""] * 4, [0, 0, 1, 1], [8, 8]),  # no group fits the gap, but 5 for 3 does
+        ([3, 1, 1], ["0", "01", "0"], [0, 0, 1], [3, 2]),  # but not at the cost of a gap
+    ],
+)
+def test_sizes_are_evened_out(sizes, columns, fold, evened):
+    folds = folds_of(sizes, columns, fold)
+    gaps = folds.lacks.sum()
     search._even_out(folds)
-    assert folds.size.tolist() == [4, 4]
-
-
-def test_sizes_are_evened_out_by_exchanges():
-    """No group is smaller than the gap of 4, but 5 for 3 closes it."""
-    folds = folds_of([5, 5, 3, 3], [""] * 4, [0, 0, 1, 1])
-    search._even_out(folds)
-    assert folds.size.tolist() == [8, 8]
-
-
-def test_no_size_is_evened_out_at_the_cost_of_a_gap():
-    folds = folds_of([3, 1, 1], ["0", "01", "0"], [0, 0, 1])
-    search._even_out(folds)
-    assert folds.size.tolist() == [3, 2]
-    assert folds.lacks.tolist() == [[0, 1], [0, 0]]
+    assert folds.size.tolist() == evened
+    assert folds.lacks.sum() == gaps
 
 
 def test_a_gap_is_closed_by_an_exchange_where_a_move_would_upset_the_sizes():

@@ -12,7 +12,6 @@ from harmonium.evaluation import friedman, paired_t_tests
 from harmonium.evaluation.significance import adjust_p_values, nemenyi_critical_difference
 
 NAN = float("nan")
-AUCS = st.one_of(st.sampled_from([0.5, 0.75, 1.0, NAN]), st.floats(0, 1))
 
 
 def aucs(n_folds=5, n_tags=30, seed=0):
@@ -31,6 +30,9 @@ def test_equal_to_scipy():
     assert ours.n_worse == np.sum((theirs.pvalue < 0.05) & (theirs.statistic < 0))
     assert ours.n_better > 0
     assert paired_t_tests(A, B, alpha=0.001).n_better < ours.n_better
+    holm = paired_t_tests(A, B, correction="holm")
+    np.testing.assert_array_equal(holm.p, ours.p)
+    np.testing.assert_array_equal(holm.p_adjusted, adjust_p_values(ours.p, "holm"))
 
 
 def test_a_fold_without_both_scores_is_left_out():
@@ -48,49 +50,18 @@ def test_a_fold_without_both_scores_is_left_out():
     assert not tests.worse[1:3].any()
 
 
-def test_identical_scores_do_not_differ():
-    A, _ = aucs()
-    tests = paired_t_tests(A, A)
-    assert (tests.t == 0).all()
-    assert (tests.p == 1).all()
-    assert tests.n_better == tests.n_worse == 0
-
-
-@pytest.mark.parametrize("step", [0.25, -0.25])
-def test_a_constant_difference_is_significant(step):
+@pytest.mark.parametrize(
+    ("step", "t", "p", "found"),
+    [(0.25, np.inf, 0, (2, 0)), (-0.25, -np.inf, 0, (0, 2)), (0, 0, 1, (0, 0))],
+)
+def test_a_constant_difference_is_significant_unless_it_is_0(step, t, p, found):
     B = np.array([[0.25, 0.5], [0.5, 0.5], [0.75, 0.5]])  # sums with 0.25 are exact
     tests = paired_t_tests(B + step, B)
-    assert (tests.t == np.sign(step) * np.inf).all()
-    assert (tests.p == 0).all()
-    assert (tests.n_better, tests.n_worse) == ((2, 0) if step > 0 else (0, 2))
-
-
-def test_a_constant_difference_with_an_inexact_mean_is_constant():
-    tests = paired_t_tests(np.full((3, 1), 0.1), np.zeros((3, 1)))  # (0.1 + 0.1 + 0.1) / 3 ≠ 0.1
-    assert tests.t[0] == np.inf
-
-
-@given(hnp.arrays(float, (4, 3), elements=AUCS), hnp.arrays(float, (4, 3), elements=AUCS))
-@settings(deadline=None, max_examples=100)
-def test_exchanging_the_models_exchanges_better_and_worse(A, B):
-    there, back = paired_t_tests(A, B), paired_t_tests(B, A)
-    np.testing.assert_array_equal(there.t, -back.t)
-    np.testing.assert_array_equal(there.p, back.p)
-    np.testing.assert_array_equal(there.better, back.worse)
-    np.testing.assert_array_equal(there.worse, back.better)
-
-
-@given(hnp.arrays(float, (4, 3), elements=AUCS), hnp.arrays(float, (4, 3), elements=AUCS))
-@settings(deadline=None, max_examples=100)
-def test_a_correction_only_ever_takes_findings_away(A, B):
-    alone = paired_t_tests(A, B)
-    bh = paired_t_tests(A, B, correction="bh")
-    holm = paired_t_tests(A, B, correction="holm")
-    np.testing.assert_array_equal(alone.p, holm.p)
-    tested = ~np.isnan(alone.p)
-    assert (alone.p <= bh.p_adjusted)[tested].all()
-    assert (bh.p_adjusted <= holm.p_adjusted)[tested].all()
-    assert (holm.p_adjusted <= 1)[tested].all()
+    assert (tests.t == t).all()
+    assert (tests.p == p).all()
+    assert (tests.n_better, tests.n_worse) == found
+    inexact = paired_t_tests(np.full((3, 1), 0.1), np.zeros((3, 1)))  # (0.1 + 0.1 + 0.1) / 3 ≠ 0.1
+    assert inexact.t[0] == np.inf
 
 
 def holm_by_definition(p):
@@ -128,10 +99,6 @@ def test_friedman_equals_scipy(levels):
     np.testing.assert_allclose(ours.statistic, theirs.statistic, rtol=1e-10)
     np.testing.assert_allclose(ours.p, theirs.pvalue, rtol=1e-10)
     np.testing.assert_allclose(ours.average_ranks, stats.rankdata(-scores, axis=1).mean(axis=0))
-
-
-def test_the_best_model_has_rank_one():
-    assert friedman([[0.9, 0.8, 0.7], [0.6, 0.5, 0.4]]).average_ranks.tolist() == [1, 2, 3]
 
 
 def test_models_that_are_always_tied_do_not_differ():

@@ -89,11 +89,6 @@ def test_loud_clips_are_louder_than_quiet_ones(rendered):
     assert level[rendered.holds("loud")].min() > level[rendered.holds("quiet")].max() + 6
 
 
-def test_clips_with_drums_have_more_onsets(rendered):
-    flux = [onset_strength(s).sum() / np.sqrt(s).sum() for s in rendered.spectra]
-    assert roc_auc_score(rendered.holds("drums"), flux) > 0.8
-
-
 def test_the_beat_of_fast_and_slow_clips_is_at_their_tempo(rendered):
     """The onsets repeat after one beat, more than after five sixths or seven sixths of one."""
     chosen = rendered.holds("drums") & (rendered.holds("fast") | rendered.holds("slow"))
