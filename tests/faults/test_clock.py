@@ -3,9 +3,8 @@
 import os
 import re
 import time
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 
-import numpy as np
 import pytest
 from noise_files import LEVEL, LONG_AGO, write
 from places import PROJECT
@@ -15,7 +14,6 @@ from harmonium.audio import extraction
 from harmonium.audio.extraction import FeatureCache, file_status, is_settled
 from harmonium.library.index import index
 from harmonium.library.store import database
-from harmonium.library.store.models import StoredModel
 from harmonium.web import guard
 
 YEAR = timedelta(days=365)
@@ -51,22 +49,6 @@ def test_changes_are_undone_in_the_order_in_which_they_were_made(library, clock)
     clock(-10)
     library.changes.undo(first)
     assert in_force(library) == {}
-
-
-def test_the_model_in_use_is_the_last_one_stored(library):
-    numbers = []
-    for years in (5, -5):
-        model = StoredModel(
-            made_at=datetime.now(UTC) + years * YEAR,
-            name=f"{years}",
-            vocabulary=["rock"],
-            thresholds=np.ones(1, np.float32),
-            extractor="x",
-            bytes=b"x",
-            report={},
-        )
-        numbers.append(library.models.add(model))
-    assert library.models.current().id == numbers[-1]
 
 
 @pytest.mark.parametrize("ahead", [10**9, -(10**9)], ids=["from the future", "clock set back"])

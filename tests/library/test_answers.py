@@ -96,13 +96,6 @@ def test_answers_far_from_what_the_model_says_are_no_trouble():
 # Tags that the model knows. ----------------------------------------------------------------------
 
 
-def test_without_answers_nothing_changes(tagged):
-    report = learn_answers(tagged)
-    assert (report.tags, report.n_answers, report.n_tracks) == ([], 0, 0)
-    assert column(tagged, "jazz") == column(tagged, "jazz", refined=False)
-    assert improvement(tagged) is None
-
-
 def test_tracks_that_sound_alike_follow_and_undoing_leaves_nothing(anywhere, place):
     before = column(anywhere, "jazz")
     surprise = min((track for track in before if track > 20), key=before.get)
@@ -194,9 +187,6 @@ def test_new_tracks_have_what_was_learnt(anywhere):
     assert ids[1] in column(anywhere, "sunday")
 
 
-# The tracks themselves. --------------------------------------------------------------------------
-
-
 def test_the_other_tags_of_a_track_follow_from_what_was_said(anywhere):
     answer(anywhere, "rock", no=[31])
     answer(anywhere, "live", yes=[31])
@@ -273,9 +263,6 @@ def test_what_is_written_was_shown_by_held_out_tracks(tagged):
     assert sum(map(len, after.values())) < sum(map(len, before.values()))
 
 
-# What was gained. --------------------------------------------------------------------------------
-
-
 def test_each_answer_is_guessed_from_those_before_it(tagged):
     """The answers say the contrary of the model: from the second on, that is known."""
     likely = [t for t, p in column(tagged, "jazz").items() if p > 0.6 and t > 20][:8]
@@ -290,9 +277,6 @@ def test_each_answer_is_guessed_from_those_before_it(tagged):
     )
     assert improvement(tagged, rest).n == len(likely) - 1
     assert improvement(tagged, 999) is None
-
-
-# With the built-in model. ------------------------------------------------------------------------
 
 
 def test_the_built_in_model_learns_from_all_that_was_said(tmp_path):

@@ -89,6 +89,9 @@ def library(tmp_path):
 
 
 def test_it_is_the_first_model_and_searches_before_anybody_has_tagged(library):
+    library.settings.set(EXTRACTOR, small_library.EXTRACTOR)
+    assert use_builtin(library) is None  # it takes other features
+    library.settings.set(EXTRACTOR, module.builtin_extractor())
     model = use_builtin(library)
     assert (model.id, model.n_own) == (1, 0)
     assert use_builtin(library).id == 1
@@ -104,12 +107,6 @@ def test_it_is_the_first_model_and_searches_before_anybody_has_tagged(library):
     assert [hit.track.id for hit in rap] == [hit.track.id for hit in hip_hop]
     assert library.search("calm", owner="built-in").hits
     assert library.search("calm", owner="own").people_only == ["calm"]
-
-
-def test_a_library_with_other_features_does_not_get_it(tmp_path):
-    with Library.open(tmp_path / "other.db") as other:
-        small_library.fill(other, 5)
-        assert use_builtin(other) is None
 
 
 def with_log_odds(X, P):

@@ -31,15 +31,6 @@ with Library.open(sys.argv[1]) as library:
 """
 
 
-def test_a_new_library_is_empty_and_opens_again(place):
-    with Library.open(place) as library:
-        assert library.tracks.count() == 0
-        library.settings.set("answer", {"of": 42})
-    with Library.open(place, create=False) as library:
-        assert library.settings.get("answer") == {"of": 42}
-        assert library.settings.get("question", "none") == "none"
-
-
 def tables_of(library):
     """Table → its columns, with types, and its indexes, in any order."""
     with library.connect() as connection:
@@ -139,14 +130,6 @@ def test_another_programs_database_is_left_alone(place):
         if engine.dialect.name == "sqlite":
             assert connection.exec_driver_sql("PRAGMA journal_mode").scalar() == "delete"
     engine.dispose()
-
-
-def test_a_file_that_is_no_database_is_refused(tmp_path):
-    file = tmp_path / "song.mp3"
-    file.write_bytes(b"ID3" + bytes(5000))
-    with pytest.raises(LibraryError, match="not a database"):
-        Library.open(file)
-    assert file.read_bytes() == b"ID3" + bytes(5000)
 
 
 @pytest.mark.parametrize(

@@ -35,6 +35,8 @@ def count_fits(monkeypatch):
 
 def test_likeness_is_the_cosine_of_features_in_units_of_their_deviations(library):
     ids, X, _ = fill(library, 30)
+    X = X * np.logspace(-2, 2, X.shape[1], dtype=np.float32) + 5
+    library.tracks.put_features(ids, X, extractor=EXTRACTOR)
     update_sound_vectors(library)
     found, near = cosines(library, int(ids[7]))
     np.testing.assert_array_equal(found, ids)
@@ -49,15 +51,6 @@ def test_of_many_features_the_axes_on_which_tracks_differ_are_kept():
     vectors = SoundSpace.fitted(X).vectors(X).astype(float)
     near = vectors @ vectors[0] / np.linalg.norm(vectors, axis=1) / np.linalg.norm(vectors[0])
     np.testing.assert_allclose(near, directly(np.delete(X, 5, axis=1), 0), atol=0.03)
-
-
-def test_the_gain_and_offset_of_a_feature_do_not_matter(library):
-    ids, X, _ = fill(library, 30)
-    update_sound_vectors(library)
-    _, before = cosines(library, 1)
-    library.tracks.put_features(ids, 1000 * X + 5, extractor=EXTRACTOR)
-    update_sound_vectors(library)
-    np.testing.assert_allclose(cosines(library, 1)[1], before, atol=0.02)
 
 
 def test_new_tracks_join_and_a_grown_library_is_measured_anew(library, monkeypatch):

@@ -51,14 +51,6 @@ def test_an_interrupted_run_goes_on_where_it_was(library, monkeypatch):
     assert not np.isnan(library.predictions.probabilities(model_id, ids)).any()
 
 
-def test_predictions_leave_what_people_say_alone(library):
-    small_library.fill(library, tagged=20)
-    before = library.opinions.triples()
-    library.models.add(small_library.quick_model())
-    tag_library(library)
-    assert library.opinions.triples().equals(before)
-
-
 def test_a_tagged_track_is_completed_from_what_people_say(world):
     library, model, ids, _ = world
     tagger = Tagger(model)

@@ -17,30 +17,25 @@ def opinions(*rows):
     return pl.DataFrame(rows, schema=columns, orient="row")
 
 
-def labels(rows, tags, **rule):
-    return label_matrix(judge(opinions(*rows), **rule), IDS, tags)
+ROCK, CROWD = ("ann", 3, "rock", 1), [(f"p{i}", 3, "jazz", 1) for i in range(9)]
+VOTES = [("ann", 3, "rock", -1), ("ann", 5, "rock", 1), ("bob", 5, "rock", -1)]
+VOTES += [("ann", 9, "rock", 1), ("bob", 9, "rock", 1), ("cy", 9, "rock", -1)]
 
 
-def test_a_tag_that_nobody_gave_a_tagged_track_is_absent():
-    Y = labels([("ann", 3, "rock", 1), ("ann", 5, "jazz", 1)], ("rock", "jazz"))
-    np.testing.assert_array_equal(Y, [[1, 0], [0, 1], [0, 0]])
-
-
-def test_who_denies_a_tag_has_a_vote_against_it():
-    rows = [("ann", 3, "rock", -1), ("ann", 5, "rock", 1), ("bob", 5, "rock", -1)]
-    rows += [("ann", 9, "rock", 1), ("bob", 9, "rock", 1), ("cy", 9, "rock", -1)]
-    np.testing.assert_array_equal(labels(rows, ("rock",)), [[0], [np.nan], [1]])
-
-
-def test_too_few_people_leave_a_tag_open():
-    rows = [("ann", 3, "rock", 1), ("ann", 5, "rock", 1), ("bob", 5, "rock", 1)]
-    np.testing.assert_array_equal(labels(rows, ("rock",), min_count=2), [[np.nan], [1], [0]])
-
-
-def test_one_voice_among_many_is_none():
-    rows = [(f"p{i}", 3, "jazz", 1) for i in range(9)] + [("ann", 3, "rock", 1)]
-    np.testing.assert_array_equal(labels(rows, ("jazz", "rock"))[0], [1, 0])
-    np.testing.assert_array_equal(labels(rows, ("jazz", "rock"), min_share=0)[0], [1, 1])
+@pytest.mark.parametrize(
+    ("rows", "tags", "rule", "expected"),
+    [
+        ([ROCK, ("ann", 5, "jazz", 1)], ("rock", "jazz"), {}, [[1, 0], [0, 1], [0, 0]]),
+        (VOTES, ("rock",), {}, [[0], [np.nan], [1]]),
+        ([ROCK, *VOTES[3:5]], ("rock",), {"min_count": 2}, [[np.nan], [0], [1]]),
+        ([*CROWD, ROCK], ("jazz", "rock"), {}, [[1, 0], [0, 0], [0, 0]]),
+        ([*CROWD, ROCK], ("jazz", "rock"), {"min_share": 0}, [[1, 1], [0, 0], [0, 0]]),
+    ],
+    ids=["given to no track", "denied", "too few people", "one among many", "one is enough"],
+)
+def test_labels_of_opinions(rows, tags, rule, expected):
+    Y = label_matrix(judge(opinions(*rows), **rule), IDS, tags)
+    np.testing.assert_array_equal(Y, expected)
 
 
 @pytest.mark.parametrize("rule", [{"min_count": 0}, {"min_share": 1.5}])
@@ -86,10 +81,8 @@ def test_too_few_tracks_and_too_few_tags_say_what_is_needed():
 
 
 def test_what_people_agree_on():
-    crowd = [(f"p{i}", 3, "jazz", 1) for i in range(9)]
-    rows = [*crowd, ("ann", 3, "rock", 1), ("ann", 3, "loud", -1)]  # one of ten is too few for rock
-    rows += [("ann", 5, "rock", 1), ("bob", 5, "rock", -1), ("bob", 5, "soft", 1)]  # undecided
-    rows += [("ann", 9, "rock", 1), ("bob", 9, "rock", 1), ("cy", 9, "rock", -1)]
+    rows = [*CROWD, ROCK, ("ann", 3, "loud", -1)]  # one of ten is too few for rock
+    rows += [*VOTES[1:], ("bob", 5, "soft", 1)]  # they are undecided about rock for track 5
     found = agreed_tags(opinions(*rows))
     assert found == {3: {"jazz": True, "loud": False}, 5: {"soft": True}, 9: {"rock": True}}
     assert list(found[3]) == ["jazz", "loud"]

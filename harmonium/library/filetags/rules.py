@@ -1,17 +1,7 @@
 """Which tags go where, and what becomes of what is there already.
 
-Rules are made of layers: what a library remembers, a file, options. A file of rules is TOML with
-the names of `Rules`::
-
-    mode = "merge"
-    default_field = "grouping"      # or "none": tags without a field are left out
-    ignore = ["seen live"]
-
-    [fields]
-    mellow = "mood"
-
-    [aliases]
-    "hip hop" = "Hip-Hop"
+Rules are made of layers: what a library remembers, a TOML file with the names of `Rules`, options.
+docs/library.md has an example.
 """
 
 import math

@@ -1,7 +1,6 @@
 """Which tags go where: modes, lists, aliases, fields."""
 
 import dataclasses
-import json
 
 import pytest
 from hypothesis import given, settings
@@ -95,9 +94,3 @@ def test_tags_that_cannot_be_written_are_refused(tags):
 def test_scores_must_be_there_to_be_written():
     with pytest.raises(DataError, match="mapping of names to scores"):
         Rules(scores=True).sort(["rock"])
-
-
-def test_rules_go_through_json():
-    rules = Rules(mode="append", fields={"sad": "mood"}, ignore=["x"], separator="/")
-    again = Rules(**json.loads(json.dumps(dataclasses.asdict(rules))))
-    assert again.sort(["sad", "x"]) == rules.sort(["sad", "x"])
