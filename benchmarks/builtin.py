@@ -40,7 +40,7 @@ from harmonium.data.datasets import load
 from harmonium.estimators import CooccurrenceTagger, NaiveBayesTagger
 from harmonium.estimators.calibration import matching_thresholds
 from harmonium.evaluation import auc_per_clip, auc_per_tag, calibration_error_per_tag
-from harmonium.library.learning.scores import auc_error, make_curves
+from harmonium.library.learning.fitting import auc_error, make_curves
 from harmonium.library.store.models import UNREACHABLE
 from harmonium.library.tagger import USUAL_PRECISION, threshold_for
 

@@ -9,6 +9,7 @@ An `Extractor` carries all that is needed to use it and to tell its results from
 to other processes as it is, so those need not know the name that it is registered under.
 """
 
+import hashlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import lru_cache, partial
@@ -703,3 +704,9 @@ def _loaded(entry: EntryPoint) -> Extractor:
             f"got {type(extractor).__name__}."
         )
     return extractor
+
+
+def extractor_key(extractor: str | Extractor) -> str:
+    """What an extractor's features are stored by: its name, and a digest of all that matters."""
+    found = get_extractor(extractor)
+    return f"{found.name}@{hashlib.sha256(found.version.encode()).hexdigest()[:12]}"

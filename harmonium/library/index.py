@@ -35,7 +35,13 @@ from harmonium.audio.extraction import (
     file_digest,
     iterate_files,
 )
-from harmonium.audio.extractors import DEFAULT, Extractor, get_extractor, with_windows
+from harmonium.audio.extractors import (
+    DEFAULT,
+    Extractor,
+    extractor_key,
+    get_extractor,
+    with_windows,
+)
 from harmonium.engine import Engine, available_cores
 from harmonium.errors import FileTagError, LibraryError
 from harmonium.files import absolute_path, readable
@@ -132,12 +138,6 @@ class IndexReport:
             },
             **{name: getattr(self, name) for name in ("hidden", "unchanged", "heard", "cached")},
         }
-
-
-def extractor_key(extractor: str | Extractor) -> str:
-    """What an extractor's features are stored by: its name, and a digest of all that matters."""
-    found = get_extractor(extractor)
-    return f"{found.name}@{hashlib.sha256(found.version.encode()).hexdigest()[:12]}"
 
 
 def kept_extractor(library: Library) -> str | None:

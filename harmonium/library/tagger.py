@@ -550,7 +550,7 @@ def builtin_model() -> StoredModel:
 
 def builtin_extractor() -> str:
     """The key of the features that the built-in model takes."""
-    from harmonium.library.index import extractor_key
+    from harmonium.audio.extractors import extractor_key
 
     return extractor_key("musicnn")
 

@@ -161,8 +161,7 @@ def read_known(text: str, tagger: Tagger) -> dict[str, bool]:
 
 def extractor_named(key: str) -> "Extractor":
     """The extractor of a key, if it still gives the same numbers."""
-    from harmonium.audio.extractors import get_extractor
-    from harmonium.library.index import extractor_key
+    from harmonium.audio.extractors import extractor_key, get_extractor
 
     name = key.rpartition("@")[0] or key
     extractor = get_extractor(name)

@@ -24,7 +24,7 @@ from harmonium.estimators.calibration import (
 )
 from harmonium.estimators.model_files import Recalibration, to_bytes
 from harmonium.evaluation import grouped_folds, reliability
-from harmonium.library.learning.scores import (
+from harmonium.library.learning.fitting import (
     UNREACHABLE,
     choose_thresholds,
     curves_to_arrays,

@@ -13,9 +13,9 @@ import small_library
 from command_line import run
 from small_library import TAGS, new_change
 
+from harmonium.audio.extractors import extractor_key
 from harmonium.errors import DataError, LibraryError
 from harmonium.library import Library
-from harmonium.library.index import extractor_key
 from harmonium.library.learning import train as train_module
 from harmonium.library.store.tracks import Track
 

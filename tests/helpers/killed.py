@@ -116,9 +116,10 @@ def library(place, folder, seed, times):
     import sqlalchemy as sa
     from noise_files import LEVEL
 
+    from harmonium.audio.extractors import extractor_key
     from harmonium.library import Library
     from harmonium.library.imports import import_table
-    from harmonium.library.index import extractor_key, index
+    from harmonium.library.index import index
     from harmonium.library.store import database
     from harmonium.library.store.schema import metadata
 

@@ -7,7 +7,7 @@ import polars as pl
 from tagged_files import name_of, tagged
 
 from harmonium.estimators.model_files import to_bytes
-from harmonium.library.learning.scores import curves_to_arrays
+from harmonium.library.learning.fitting import curves_to_arrays
 from harmonium.library.store.models import StoredModel
 from harmonium.library.store.tracks import Track
 

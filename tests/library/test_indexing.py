@@ -11,12 +11,12 @@ from some_tracks import in_force, say
 
 from harmonium.audio import extraction
 from harmonium.audio.decoding import find_audio
-from harmonium.audio.extractors import Extractor, features_of_file
+from harmonium.audio.extractors import Extractor, extractor_key, features_of_file
 from harmonium.errors import LibraryError
 from harmonium.library import Library
 from harmonium.library import index as index_module
 from harmonium.library.filetags import apply_change, plan_write
-from harmonium.library.index import extractor_key, index
+from harmonium.library.index import index
 from harmonium.library.store.models import StoredModel
 from harmonium.library.store.schema import EXTRACTOR, FOLDERS
 

@@ -6,7 +6,7 @@ from written_music import make_songs, predict
 
 from harmonium.library import Library
 from harmonium.library.filetags import Rules
-from harmonium.library.learning.scores import make_curve
+from harmonium.library.learning.fitting import make_curve
 from harmonium.library.write import imprecise_tags, plan_writes, wanted_tags
 
 

@@ -8,7 +8,7 @@ from scipy.stats import binom
 
 from harmonium.errors import DataError
 from harmonium.estimators.model_files import to_bytes
-from harmonium.library.learning.scores import (
+from harmonium.library.learning.fitting import (
     curves_to_arrays,
     expected_shares,
     make_curve,

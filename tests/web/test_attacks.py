@@ -194,7 +194,7 @@ def tagging_client(tmp_path_factory):
     from small_library import quick_model
 
     from harmonium import DiscriminativeRBM
-    from harmonium.library.index import extractor_key
+    from harmonium.audio.extractors import extractor_key
 
     place = tmp_path_factory.mktemp("hears") / "library.db"
     X = np.random.default_rng(0).normal(size=(40, 389)).astype(np.float32)

@@ -37,13 +37,11 @@ from harmonium.library.learning.fitting import (
     MAX_FIRST,
     Candidate,
     TrainingProgress,
+    choose_thresholds,
+    curves_to_arrays,
     fit,
     fit_first,
     interrupts_raise,
-)
-from harmonium.library.learning.scores import (
-    choose_thresholds,
-    curves_to_arrays,
     make_curves,
     score_tags,
 )

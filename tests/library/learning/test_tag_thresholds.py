@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from harmonium.library.learning.scores import (
+from harmonium.library.learning.fitting import (
     UNREACHABLE,
     auc_error,
     chance_error,

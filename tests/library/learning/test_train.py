@@ -20,14 +20,16 @@ from harmonium.library.learning import train as train_module
 from harmonium.library.learning.examples import Hyperparameters, TrainingSet, group_tracks
 from harmonium.library.learning.fitting import (
     PENALTIES,
+    UNREACHABLE,
     fit,
     fit_first,
     interrupts_raise,
     linear_held_out,
+    mean_auc,
+    score_tags,
     usual_epochs,
     usual_patience,
 )
-from harmonium.library.learning.scores import UNREACHABLE, mean_auc, score_tags
 from harmonium.library.learning.train import TrainingOptions, train
 from harmonium.library.store.models import StoredModel
 from harmonium.library.tagger import Tagger, thresholds_for

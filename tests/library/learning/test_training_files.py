@@ -20,8 +20,15 @@ from harmonium.library.learning.examples import (
     by_columns,
     read_training_set,
 )
-from harmonium.library.learning.fitting import FitTask, Hyperparameters, fit
-from harmonium.library.learning.scores import choose_thresholds, make_curves, mean_auc, score_tags
+from harmonium.library.learning.fitting import (
+    FitTask,
+    Hyperparameters,
+    choose_thresholds,
+    fit,
+    make_curves,
+    mean_auc,
+    score_tags,
+)
 from harmonium.library.store.opinions import judge, label_matrix
 from harmonium.library.tagger import Tagger, builtin_extractor, builtin_model
 
