@@ -314,7 +314,7 @@ def interrupts_raise() -> Iterator[None]:
             raise KeyboardInterrupt(str(warning)) from None
 
 
-# What held-out probabilities say of tags: how well they are learnt, thresholds, precision. ---------
+# What held-out probabilities say of tags. ---------------------------------------------------------
 
 
 @dataclass(frozen=True)
