@@ -190,14 +190,6 @@ def test_threads_give_the_same_probabilities(fitted, held_out):
         np.testing.assert_array_equal(together.predict_proba(X), alone)
 
 
-def test_score_is_the_mean_auc_of_the_tags_that_have_one(fitted, held_out):
-    Y = held_out.Y.copy()
-    Y[:, 0], Y[::2, 1] = 1, np.nan  # no AUC for the first tag, half of the clips for the second
-    expected = auc_per_tag(Y, fitted.predict_proba(held_out.X)).values
-    assert np.isnan(expected[0])
-    assert fitted.score(held_out.X, Y) == pytest.approx(np.nanmean(expected), abs=1e-12)
-
-
 def test_known_tags_by_name_and_probabilities_as_a_frame(train, held_out):
     names = [f"tag {j}" for j in range(train.Y.shape[1])]
     model = quick(max_epochs=3).fit(train.X, pl.DataFrame(train.Y, schema=names))

@@ -52,22 +52,6 @@ def test_without_validation_all_epochs_are_run_and_the_last_is_kept(train):
     assert np.isnan(model.history_["auc"]).all()
 
 
-def test_clips_held_out_for_validation_are_not_trained_on(train, monkeypatch):
-    seen = {}
-
-    def spy(stack, data, **options):
-        seen["trained"] = np.asarray(data.u)
-        return original(stack, data, **options)
-
-    original = training.train_stack
-    monkeypatch.setattr(training, "train_stack", spy)
-    model = quick(max_epochs=1, validation_fraction=0.1).fit(*train)
-    assert seen["trained"].shape == (270, 6)
-    assert len(np.unique(seen["trained"], axis=0)) == 270
-    model.set_params(validation_fraction=0).fit(*train)
-    assert seen["trained"].shape == (300, 6)
-
-
 def test_a_tag_or_all_may_be_unknown_in_the_validation_clips(train, held_out):
     Y = held_out.Y.copy()
     Y[:, 2] = np.nan

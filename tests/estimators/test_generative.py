@@ -14,11 +14,6 @@ from harmonium.estimators import networks as module
 QUICK: dict[str, Any] = {"max_epochs": 40, "patience": 40, "random_state": 0}
 
 
-def test_a_weight_of_zero_is_the_discriminative_rbm_to_the_bit(train):
-    plain, hybrid = quick().fit(*train), quick(generative_weight=0.0).fit(*train)
-    np.testing.assert_array_equal(plain.params_.W, hybrid.params_.W)
-
-
 def test_the_hybrid_is_saved_with_its_input_means(train, tmp_path):
     model = quick(generative_weight=0.1).fit(*train)
     model.save(tmp_path / "model")
@@ -42,16 +37,12 @@ def tags_alone():
     return Y, model.fit(None, Y)
 
 
-def test_tags_alone_are_completed_from_one_another(tags_alone):
+def test_tags_alone_are_completed_from_one_another_and_sampled_as_they_occur(tags_alone):
     _, model = tags_alone
     known = np.array([[1.0, np.nan, np.nan], [0.0, np.nan, np.nan]])
     p = model.complete(None, known)
     np.testing.assert_allclose(p[:, 1], [0.9, 0.1], atol=0.08)
     np.testing.assert_allclose(p[:, 2], 0.2, atol=0.08)
-
-
-def test_tags_alone_are_sampled_as_they_occur(tags_alone):
-    _, model = tags_alone
     X, y = model.sample(2000, steps=200, random_state=0)
     assert X.shape == (2000, 0)
     np.testing.assert_allclose((y[:, 0] == y[:, 1]).mean(), 0.9, atol=0.08)

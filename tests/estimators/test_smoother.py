@@ -31,19 +31,10 @@ def fitted(world):
     return TagSmoother(**settings).fit(world.triples, tracks=world.tracks)
 
 
-@pytest.fixture(scope="module")
-def singly(world):
-    return TagSmoother("none", **QUICK).fit(world.triples, tracks=world.tracks)
-
-
-def auc(world, values):
-    return auc_per_tag(world.truth.astype(np.float32), values).mean
-
-
-def test_smoothing_ranks_true_tags_above_false_ones_better_than_counts(world, fitted, singly):
-    raw = auc(world, world.triples.counts().matrix.toarray())
-    assert auc(world, fitted.smooth().values) > raw + 0.02
-    assert auc(world, singly.smooth().values) > raw + 0.02
+def test_smoothing_ranks_true_tags_above_false_ones_better_than_counts(world, fitted):
+    raw, smoothed = world.triples.counts().matrix.toarray(), fitted.smooth().values
+    before, after = (auc_per_tag(world.truth.astype(np.float32), S).mean for S in (raw, smoothed))
+    assert after > before + 0.02
 
 
 def test_training_stops_where_held_out_users_are_explained_best(fitted):
@@ -92,15 +83,8 @@ def test_suggest_knows_other_spellings_and_leaves_out_what_it_does_not_know(fitt
         fitted.related("polka")
 
 
-def test_what_is_doubted_is_mostly_false(world, fitted):
-    table = fitted.changes()
-    doubted = table.filter(pl.col("change") == "doubted")
-    item = {name: i for i, name in enumerate(world.triples.items)}
-    tag = {name: j for j, name in enumerate(world.triples.tags)}
-    true = [world.truth[item[i], tag[t]] for i, t in doubted.select("item", "tag").iter_rows()]
-    assert len(true) > 10
-    assert np.mean(true) < 0.3
-    assert table.equals(fitted.changes(fitted.smooth()))
+def test_changes_are_of_all_clips(fitted):
+    assert fitted.changes().equals(fitted.changes(fitted.smooth()))
     with pytest.raises(DataError, match="'smoothed' must be of all 128 clips"):
         fitted.changes(fitted.smooth(["clip001"]))
 
@@ -226,16 +210,6 @@ def test_ctrl_c_keeps_the_best_so_far(world, monkeypatch):
         model = TagSmoother(**QUICK).fit(world.triples, tracks=world.tracks)
     assert model.best_epoch_ == model.n_iter_ == 3
     assert model.smooth().values.shape == (128, 12)
-
-
-def test_progress_is_shown_on_request(world, capsys):
-    quick = QUICK | {"max_epochs": 2, "verbose": 1}
-    TagSmoother(**quick).fit(world.triples, tracks=world.tracks)
-    shown = capsys.readouterr().err
-    assert "TagSmoother, all pairs" in shown
-    assert "log-likelihood -0." in shown
-    TagSmoother(**(quick | {"verbose": 0})).fit(world.triples, tracks=world.tracks)
-    assert capsys.readouterr().err == ""
 
 
 @pytest.fixture

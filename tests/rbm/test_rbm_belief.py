@@ -14,6 +14,7 @@ from enumeration import (
     random_tags,
     single,
 )
+from gibbs_paths import sigmoid
 
 from harmonium.rbm.belief import (
     GROUP,
@@ -106,10 +107,6 @@ def paper_messages(U, c, d, damping, steps):
     """Algorithm 3 of the paper, message by message, for one clip; gives p(y_j = 1), p(h_k = 1)."""
     n, C = U.shape
     up, down = np.zeros((n, C)), np.zeros((n, C))
-
-    def sigmoid(x):
-        return 1 / (1 + np.exp(-x))
-
     for _ in range(steps):
         old = up.copy()
         for k in range(n):

@@ -13,7 +13,6 @@ from harmonium.rbm.gradients import (
     ContrastiveDivergence,
     MultiPrediction,
     Sum,
-    choose_observed,
     unrolled,
 )
 from harmonium.rbm.inference import mean_field
@@ -87,22 +86,6 @@ def test_the_steps_are_those_of_mean_field_at_test(steps):
         p = jax.nn.sigmoid(unrolled(field, y, steps)[0])
         expected = mean_field(Field(*field), y, steps=steps).y
     np.testing.assert_allclose(np.where(np.isnan(y), p, y), expected, atol=1e-12)
-
-
-def test_what_is_observed():
-    rng = np.random.default_rng(0)
-    n_clips, n_tags = 20_000, 10
-    y = np.where(rng.random((n_clips, n_tags)) < 0.2, np.nan, 1.0)
-    noise = rng.random((n_clips, n_tags + 2))
-    observed = np.asarray(choose_observed(jnp.asarray(y), jnp.asarray(noise), 0.4))
-    assert not observed[np.isnan(y)].any()
-    known = (~np.isnan(y)).sum(1)
-    share = observed.sum(1) / np.maximum(known, 1)
-    spoken = noise[:, n_tags] >= 0.4
-    assert not observed[~spoken].any()
-    # q is uniform: the mean is 1/2, and the variance is 1/12 with that of the draws, E[q(1-q)]/n
-    assert share[spoken].mean() == pytest.approx(0.5, abs=0.01)
-    assert share[spoken & (known == 8)].var() == pytest.approx(1 / 12 + 1 / 6 / 8, abs=0.01)
 
 
 @pytest.mark.parametrize("unknown", [0.0, 0.3])

@@ -5,14 +5,11 @@ import numpy as np
 import pytest
 from enumeration import (
     as_params,
-    biases,
     extreme_model,
-    pseudo_likelihood_terms,
     random_model,
     random_tags,
 )
-from finite_differences import gradient_by_differences, jitted
-from gibbs_paths import transitions
+from finite_differences import jitted
 
 from harmonium.rbm.gradients import (
     Batch,
@@ -22,7 +19,6 @@ from harmonium.rbm.gradients import (
     MultiPrediction,
     PseudoLikelihood,
 )
-from harmonium.rbm.model import Params
 
 N_HIDDEN, N_TAGS, N_FEATURES, N_ROWS, B = 4, 5, 3, 4, 8
 OBJECTIVES = [
@@ -130,33 +126,3 @@ def test_noise_is_asked_for_only_where_it_is_used(params):
     assert PseudoLikelihood().noise(params, False)[0] == 0
     assert PseudoLikelihood().noise(params, True) == (5, width)
     assert MeanField().noise(params, True)[0] == BeliefPropagation().noise(params, True)[0] == 0
-
-
-def test_the_expected_pseudo_likelihood_gradient_with_unknown_tags():
-    """The known tags' terms, averaged over completions drawn by clamped Gibbs sweeps."""
-    rng = np.random.default_rng(8)
-    model = random_model(rng, 2, 3, 2, 2)
-    u, a, y = rng.normal(size=2), np.array([1], np.int32), np.array([1.0, np.nan, 0.0])
-    c, d = biases(model, u, a)
-    after = transitions(model.U, c, d, y)[1]  # one sweep from y = (1, 0, 0)
-
-    def loss(m):
-        total = 0.0
-        for state, filled in ((1, [1.0, 0.0, 0.0]), (3, [1.0, 1.0, 0.0])):
-            total -= after[state] * pseudo_likelihood_terms(m, u, a, np.array(filled))[[0, 2]].sum()
-        return total
-
-    # the sweep's noise: hidden units forced to every state, then the unknown tag to both
-    forced = np.array([[i & 1, i >> 1 & 1, 1, i >> 2, 0] for i in range(8)], np.float64)
-    hidden = 1 / (1 + np.exp(-(c + model.U @ np.nan_to_num(y))))
-    p_h = np.prod(np.where(forced[:, :2] == 1, hidden, 1 - hidden), axis=1)
-    p_on = 1 / (1 + np.exp(-(d[1] + forced[:, :2] @ model.U[:, 1])))
-    w = p_h * np.where(forced[:, 3] == 1, p_on, 1 - p_on)
-    batch = Batch(*(np.tile(row, (8, 1)) for row in (u, a, y)), w)
-    with jax.enable_x64(True):
-        gradient, _ = jitted(PseudoLikelihood())(Params(*model), batch, (1.0 - forced)[None])
-    expected = gradient_by_differences(loss, model)
-    for name in Params._fields:
-        np.testing.assert_allclose(
-            getattr(gradient, name), getattr(expected, name), rtol=0, atol=1e-8, err_msg=name
-        )

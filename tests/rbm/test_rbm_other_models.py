@@ -41,13 +41,8 @@ def params():
 
 
 def batch_of(x, y):
-    n = len(x)
-    return Batch(
-        jnp.asarray(x, jnp.float32),
-        jnp.zeros((n, 0), jnp.int32),
-        jnp.asarray(y, jnp.float32),
-        jnp.ones(n),
-    )
+    arrays = x, np.zeros((len(x), 0)), y, np.ones(len(x))
+    return Batch(*(jnp.asarray(array, jnp.float32) for array in arrays))
 
 
 def energies(p, x, y, h):

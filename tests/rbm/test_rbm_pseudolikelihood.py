@@ -13,7 +13,8 @@ from enumeration import (
     random_tags,
     single,
 )
-from finite_differences import gradient_by_differences
+from finite_differences import assert_close, gradient_by_differences
+from gibbs_paths import transitions
 
 from harmonium.rbm.belief import GROUP, RATIO_LIMIT
 from harmonium.rbm.gradients import (
@@ -60,11 +61,7 @@ def test_the_gradient_is_that_of_finite_differences(scale):
     with jax.enable_x64(True):
         gradient, logits = jitted(Params(*model), batch, no_noise(float))
         proxy = log_probabilities(logits, batch)
-    expected = gradient_by_differences(lambda m: mean_loss(m, batch), model)
-    for name in Params._fields:
-        np.testing.assert_allclose(
-            getattr(gradient, name), getattr(expected, name), rtol=0, atol=1e-7, err_msg=name
-        )
+    assert_close(gradient, gradient_by_differences(lambda m: mean_loss(m, batch), model), 1e-7)
     by_tag = sum(
         w * pseudo_likelihood_terms(model, u, a, y) for u, a, y, w in zip(*batch, strict=True)
     )
@@ -84,11 +81,8 @@ def test_the_gradient_is_that_of_automatic_differentiation_in_float32(scale):
 
     expected = jax.jit(jax.grad(loss))(params)
     gradient, _ = jitted(params, batch, no_noise())
-    for name in Params._fields:
-        # weights of 8 make inputs of 30, whose float32 is 2e-6 wide
-        np.testing.assert_allclose(
-            getattr(gradient, name), getattr(expected, name), rtol=0, atol=2e-5, err_msg=name
-        )
+    # weights of 8 make inputs of 30, whose float32 is 2e-6 wide
+    assert_close(gradient, expected, 2e-5)
 
 
 def test_logits_are_those_of_the_two_states_of_a_tag():
@@ -139,3 +133,29 @@ def test_weights_of_50_are_finite_and_right():
     expected = np.average(errors, axis=0, weights=batch.w)
     np.testing.assert_allclose(gradient.d, expected, rtol=0, atol=1e-10)
     assert all(np.isfinite(array).all() for array in gradient)
+
+
+def test_the_expected_pseudo_likelihood_gradient_with_unknown_tags():
+    """The known tags' terms, averaged over completions drawn by clamped Gibbs sweeps."""
+    rng = np.random.default_rng(8)
+    model = random_model(rng, 2, 3, 2, 2)
+    u, a, y = rng.normal(size=2), np.array([1], np.int32), np.array([1.0, np.nan, 0.0])
+    c, d = biases(model, u, a)
+    after = transitions(model.U, c, d, y)[1]  # one sweep from y = (1, 0, 0)
+
+    def loss(m):
+        total = 0.0
+        for state, filled in ((1, [1.0, 0.0, 0.0]), (3, [1.0, 1.0, 0.0])):
+            total -= after[state] * pseudo_likelihood_terms(m, u, a, np.array(filled))[[0, 2]].sum()
+        return total
+
+    # the sweep's noise: hidden units forced to every state, then the unknown tag to both
+    forced = np.array([[i & 1, i >> 1 & 1, 1, i >> 2, 0] for i in range(8)], np.float64)
+    hidden = 1 / (1 + np.exp(-(c + model.U @ np.nan_to_num(y))))
+    p_h = np.prod(np.where(forced[:, :2] == 1, hidden, 1 - hidden), axis=1)
+    p_on = 1 / (1 + np.exp(-(d[1] + forced[:, :2] @ model.U[:, 1])))
+    w = p_h * np.where(forced[:, 3] == 1, p_on, 1 - p_on)
+    batch = Batch(*(np.tile(row, (8, 1)) for row in (u, a, y)), w)
+    with jax.enable_x64(True):
+        gradient, _ = jitted(Params(*model), batch, (1.0 - forced)[None])
+    assert_close(gradient, gradient_by_differences(loss, model), 1e-8)

@@ -14,6 +14,7 @@ from enumeration import (
     random_tags,
     single,
 )
+from gibbs_paths import sigmoid
 
 from harmonium.rbm.inference import fill_unknown, gibbs, gibbs_sweep, mean_field
 
@@ -31,10 +32,6 @@ def case(seed, scale, *, unknown=1.0):
     return U, c, d, random_tags(rng, B, N_TAGS, unknown=unknown)
 
 
-def sigmoid(x):
-    return 1 / (1 + np.exp(-x))
-
-
 @pytest.mark.parametrize("scale", [0.3, 1.0, 3.0])
 def test_the_fixed_point_of_mean_field_satisfies_its_equations(scale):
     U, c, d, y = case(1, scale, unknown=0.7)
@@ -46,30 +43,6 @@ def test_the_fixed_point_of_mean_field_satisfies_its_equations(scale):
     known = ~np.isnan(y)
     np.testing.assert_allclose(tags[~known], sigmoid(d + hidden @ U)[~known], atol=1e-8)
     np.testing.assert_array_equal(tags[known], y[known])
-
-
-def bound(U, c, d, y, h):
-    """E_q[-E] + entropy of q, for the factorised q with means y and h; at most log Z."""
-
-    def entropy(p):
-        p = np.clip(p, 1e-300, 1 - 1e-16)
-        return -(p * np.log(p) + (1 - p) * np.log1p(-p)).sum(axis=1)
-
-    expected = np.einsum("bk,kj,bj->b", h, U, y) + (d * y).sum(1) + (c * h).sum(1)
-    return expected + entropy(y) + entropy(h)
-
-
-@pytest.mark.parametrize("scale", [1.0, 3.0])
-def test_the_variational_bound_never_decreases(scale):
-    U, c, d, y = case(2, scale, unknown=0.7)
-    with jax.enable_x64(True):
-        field = as_field(U, c, d, float)
-        path = [jitted_mean_field(field, y, steps=steps) for steps in range(1, 40)]
-    bounds = np.array([bound(U, c, d, np.asarray(e.y), np.asarray(e.h)) for e in path])
-    assert (np.diff(bounds, axis=0) >= -1e-12).all()
-    assert (bounds[-1] > bounds[0] + 0.01).any()
-    log_z = [enumerate_clip(U, c[b], d[b], y[b]).log_z for b in range(B)]
-    assert (bounds[-1] <= log_z).all()
 
 
 def test_a_gibbs_sweep_compares_its_noise_with_the_conditionals():

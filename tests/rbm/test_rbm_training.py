@@ -166,6 +166,8 @@ def test_training_raises_the_likelihood_proxy(params, data):
     assert np.mean(history.log_likelihood[-5:]) > history.log_likelihood[0] + 0.1
     assert all(value < 0 for value in history.log_likelihood)
     assert all(value > 0 for value in history.seconds)
+    twice = run(params, data._replace(w=2 * data.w), max_epochs=2).history.log_likelihood
+    np.testing.assert_allclose(twice, history.log_likelihood[:2], rtol=1e-5)
 
 
 def test_no_loop_over_elements_is_shared_between_threads():
