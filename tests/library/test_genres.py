@@ -1,9 +1,8 @@
 """Genres as they are in real files: parted, spelt as people do, and counted by a tree."""
 
 import numpy as np
-import polars as pl
 import pytest
-from some_tracks import in_force, say
+from some_tracks import in_force, say, triples
 
 from harmonium.data.tag_names import GenreTree, builtin_tree
 from harmonium.library import Library
@@ -82,8 +81,7 @@ def test_an_unparted_genre_is_no_negative_of_its_parts(library):
 
 def test_kinds_count_for_a_genre_unless_that_is_denied():
     rows = [("a", 1, "bebop", 1), ("a", 2, "bebop", 1), ("a", 2, "jazz", -1), ("b", 1, "dnb", 1)]
-    schema = ["person", "track_id", "tag", "value"]
-    said = with_kinds(pl.DataFrame(rows, schema=schema, orient="row"), builtin_tree())
+    said = with_kinds(triples(*rows), builtin_tree())
     assert set(said.rows()) == {
         ("a", 1, "bebop", 1),
         ("a", 1, "jazz", 1),

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import sqlalchemy as sa
 from old_library import engine_of, load_old_library, make_old_tables
-from processes_in_tests import end, start
+from processes_in_tests import begin_together, start
 from some_tracks import add_tracks, in_force
 
 from harmonium.errors import LibraryError
@@ -196,29 +196,18 @@ def test_two_processes_write_at_once(place):
     with Library.open(place) as library:
         add_tracks(library, 1)
         writers = [start("-c", WRITER, place, name, stdin=-1) for name in ("ann", "bob")]
-        try:
-            for writer in writers:
-                assert writer.stdout.readline() == "open\n"
-            for writer in writers:
-                writer.stdin.write("\n")
-                writer.stdin.flush()
-            for writer in writers:
-                _, errors = writer.communicate(timeout=120)
-                assert writer.returncode == 0, errors
-        finally:
-            for writer in writers:
-                if writer.poll() is None:
-                    end(writer)
+        for writer in writers:
+            assert writer.stdout.readline() == "open\n"
+        begin_together(writers)
         assert library.settings.get("count") == 30  # none read what the other was about to replace
         assert len(in_force(library)) == 30
         assert len(library.changes.list()) == 30
 
 
 def test_several_processes_make_the_same_library_at_once(place):
-    code = "import sys\nfrom harmonium.library import Library\nLibrary.open(sys.argv[1]).close()"
-    for maker in [start("-c", code, place) for _ in range(2)]:
-        _, errors = maker.communicate(timeout=120)
-        assert maker.returncode == 0, errors
+    code = "import sys\nfrom harmonium.library import Library\n"
+    code += "sys.stdin.readline()\nLibrary.open(sys.argv[1]).close()"
+    begin_together([start("-c", code, place, stdin=-1) for _ in range(2)])
     with Library.open(place, create=False) as library:
         assert library.tracks.count() == 0
 

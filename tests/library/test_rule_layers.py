@@ -9,12 +9,7 @@ from hypothesis import strategies as st
 from places import DOCS
 
 from harmonium.errors import DataError
-from harmonium.library.filetags.rules import (
-    RULE_NAMES,
-    join_layers,
-    make_rules,
-    parse_pairs,
-)
+from harmonium.library.filetags.rules import RULE_NAMES, join_layers, make_rules, parse_pairs
 
 NAMES = st.text("abc", min_size=1, max_size=3)
 

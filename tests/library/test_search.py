@@ -97,17 +97,6 @@ def test_limits_missing_files_and_improbable_tracks(world):
     assert likely == [hit for hit in hits[1:] if hit.probability >= 0.7]
 
 
-def test_tracks_like_another_have_its_tags(world):
-    library, _, ids, truth = world
-    for place in (30, 45):
-        hits = library.search(like=int(ids[place]), limit=5).hits
-        rows = [int(np.searchsorted(ids, hit.track.id)) for hit in hits]
-        assert place not in rows
-        assert (truth[rows] == truth[place]).mean() > (truth == truth[place]).mean()
-        near = [hit.similarity for hit in hits]
-        assert near == sorted(near, reverse=True)
-
-
 def test_what_most_people_say_of_a_track_counts_as_certain_for_its_likeness(world):
     library, _, ids, _ = world
     one, other = int(ids[40]), int(ids[41])

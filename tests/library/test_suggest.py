@@ -4,6 +4,7 @@ import numpy as np
 import polars as pl
 import pytest
 import small_library
+from some_tracks import triples
 
 from harmonium import TagSmoother
 from harmonium.data import Triples
@@ -28,9 +29,7 @@ def opinions(seed=0):
         for tag in tags
         if rng.random() < 0.8
     ]
-    rows.append(("ann", 1, "calm", -1))
-    columns = {"person": pl.String, "track_id": pl.Int64, "tag": pl.String, "value": pl.Int8}
-    return pl.DataFrame(rows, schema=columns, orient="row")
+    return triples(*rows, ("ann", 1, "calm", -1))
 
 
 class Together(Tagger):
@@ -126,8 +125,6 @@ def test_what_people_said_counts_first_and_the_model_where_few_said_so(tmp_path)
 
 def test_the_genres_of_files_go_with_what_a_person_says(library):
     """Two people are no crowd: their tags of a track belong together."""
-    from some_tracks import triples
-
     small_library.fill(library, 4, tagged=0)
     said = triples(("files", 1, "rock", 1), ("me", 1, "calm", 1), ("me", 2, "calm", 1))
     library.opinions.add_triples(said, change=small_library.new_change(library))

@@ -1,7 +1,6 @@
 """From opinions to labels, and which tags there is enough to learn from."""
 
 import numpy as np
-import polars as pl
 import pytest
 from some_tracks import add_tracks, triples
 
@@ -10,11 +9,6 @@ from harmonium.library.learning.examples import choose_vocabulary
 from harmonium.library.store.opinions import VerdictTable, agreed_tags, judge, label_matrix
 
 IDS = np.array([3, 5, 9])
-
-
-def opinions(*rows):
-    columns = {"person": pl.String, "track_id": pl.Int64, "tag": pl.String, "value": pl.Int8}
-    return pl.DataFrame(rows, schema=columns, orient="row")
 
 
 ROCK, CROWD = ("ann", 3, "rock", 1), [(f"p{i}", 3, "jazz", 1) for i in range(9)]
@@ -34,20 +28,20 @@ VOTES += [("ann", 9, "rock", 1), ("bob", 9, "rock", 1), ("cy", 9, "rock", -1)]
     ids=["given to no track", "denied", "too few people", "one among many", "one is enough"],
 )
 def test_labels_of_opinions(rows, tags, rule, expected):
-    Y = label_matrix(judge(opinions(*rows), **rule), IDS, tags)
+    Y = label_matrix(judge(triples(*rows), **rule), IDS, tags)
     np.testing.assert_array_equal(Y, expected)
 
 
 @pytest.mark.parametrize("rule", [{"min_count": 0}, {"min_share": 1.5}])
 def test_a_rule_that_makes_no_sense_is_refused(rule):
     with pytest.raises(DataError, match=f"'{next(iter(rule))}' must be"):
-        judge(opinions(("ann", 3, "rock", 1)), **rule)
+        judge(triples(("ann", 3, "rock", 1)), **rule)
 
 
 def judged(**counts):
     """Tags on the first so many tracks."""
     rows = [("ann", i, tag, 1) for tag, n in counts.items() for i in range(n)]
-    return judge(opinions(*rows))
+    return judge(triples(*rows))
 
 
 def test_the_vocabulary_are_the_tags_with_enough_tracks_most_used_first():
@@ -83,7 +77,7 @@ def test_too_few_tracks_and_too_few_tags_say_what_is_needed():
 def test_what_people_agree_on():
     rows = [*CROWD, ROCK, ("ann", 3, "loud", -1)]  # one of ten is too few for rock
     rows += [*VOTES[1:], ("bob", 5, "soft", 1)]  # they are undecided about rock for track 5
-    found = agreed_tags(opinions(*rows))
+    found = agreed_tags(triples(*rows))
     assert found == {3: {"jazz": True, "loud": False}, 5: {"soft": True}, 9: {"rock": True}}
     assert list(found[3]) == ["jazz", "loud"]
 

@@ -364,7 +364,6 @@ class Mp4(Format):
 
 
 def _load(file: BinaryIO) -> Any:  # Mutagen's types do not say that a file may have no tags
-    """Mutagen's MP4."""
     file.seek(0)
     try:
         return MP4(file)

@@ -16,13 +16,7 @@ from places import HELPERS, PROJECT
 from tagged_files import tagged
 
 from harmonium.errors import FileTagError
-from harmonium.library.filetags import (
-    UndoRecord,
-    apply_change,
-    plan_write,
-    read_tags,
-    undo,
-)
+from harmonium.library.filetags import UndoRecord, apply_change, plan_write, read_tags, undo
 from harmonium.library.filetags import replace as replacing
 from harmonium.library.filetags.vorbis_mp4 import Flac
 
