@@ -87,7 +87,7 @@ def postgres():
     """The URL of a server that runs as long as the tests; skipped where there is none."""
     if reason := postgres_server.why_not():
         pytest.skip(reason)
-    with postgres_server.server() as url:
+    with postgres_server.restartable_server() as (url, _):
         yield url
 
 

@@ -46,10 +46,7 @@ RESERVED = {
     "dask": {"engine"},
 }
 
-
-BELOW_SNAPSHOT = {
-    *("library", "search", "tagger"),
-}
+BELOW_SNAPSHOT = {"library", "search", "tagger"}
 # What a room of the collection may import of the others, but for the names of types.
 ROOMS = {
     "__init__": {"library"},

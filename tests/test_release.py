@@ -25,19 +25,13 @@ def test_the_changelog_knows_this_version():
     )
 
 
-def test_the_pythons_tested_are_those_promised(release):
+def test_the_pythons_dependencies_and_tests_of_a_release(release):
     promised = [line.rpartition(":: ")[2] for line in PYPROJECT["classifiers"] if ":: 3." in line]
     assert list(release.PYTHONS) == promised
     assert PYPROJECT["requires-python"] == f">={promised[0]}"
-
-
-def test_every_dependency_has_a_lowest_version(release):
     found = release.dependencies()
     assert len(found) > 20
     assert all(re.fullmatch(r">=[\d.]+", allowed) for _, allowed in found)
-
-
-def test_the_quick_tests_are_there(release):
     assert all((PROJECT / "tests" / name).exists() for name in release.QUICK)
 
 

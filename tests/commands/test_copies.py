@@ -41,13 +41,6 @@ def test_a_copy_is_new_once(library, files):
     assert new == {str(other)}
 
 
-def test_a_table_may_name_the_end_of_a_copy_s_path(library, place, files, tmp_path):
-    (tmp_path / "tags.csv").write_text("path,user,tag\nZappa/song.flac,ann,rock\n")
-    done = run("import", tmp_path / "tags.csv", "-L", place)
-    assert done.exit_code == 0
-    assert len(library.opinions.triples()) == 1
-
-
 def test_tags_are_written_to_each_and_taken_back_from_each(library, place, files):
     before = [path.read_bytes() for path in files]
     run("say", "#1", "rock", "-L", place)

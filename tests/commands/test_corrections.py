@@ -6,7 +6,7 @@ import pytest
 import small_library
 from command_line import run
 from noise_files import write
-from some_tracks import in_force
+from some_tracks import in_force, triples
 
 from harmonium.errors import DataError, LibraryError
 from harmonium.library.index import index
@@ -32,28 +32,20 @@ class TestSay:
         assert run("undo", "-L", place).exit_code == 0
         assert in_force(tagged) == before
 
-    def test_letters_of_options_are_tags(self, tagged, place):
+    def test_the_same_again_is_no_change_and_one_tag_can_be_taken_back(self, tagged, place):
         """-L and -h are options of say; -Lush and -hard are tags."""
-        run("say", "#50", "-Lush", "-hard rock", "-L", place)
-        assert in_force(tagged)[("me", 50, "lush")] == -1
-        assert in_force(tagged)[("me", 50, "hard rock")] == -1
-
-    def test_the_same_again_is_no_change(self, tagged, place):
-        run("say", "#50", "rock, -live", "-L", place)
+        run("say", "#50", "rock, -Lush", "-hard rock", "-L", place)
+        said = in_force(tagged)
+        assert (said["me", 50, "lush"], said["me", 50, "hard rock"]) == (-1, -1)
         changes = len(tagged.changes.list())
-        done = run("say", "#50", "-live", "rock", "--json", "-L", place)
+        done = run("say", "#50", "-Lush", "rock", "--json", "-L", place)
         assert json.loads(done.stdout) == {"track": 50, "change": None}
         assert len(tagged.changes.list()) == changes
-
-    def test_taking_back_one_tag(self, tagged, place):
-        run("say", "#50", "rock", "-L", place)
         assert run("say", "#50", "--unsay", "Rock", "-L", place).exit_code == 0
         assert ("me", 50, "rock") not in in_force(tagged)
 
     def test_a_person_s_word_outweighs_the_file_s(self, tagged, place):
         """And importing the files again does not change that."""
-        from some_tracks import triples
-
         says = triples(("files", 50, "polka", 1))
         tagged.opinions.add_triples(says, change=tagged.changes.begin("import", ""), kind="file")
         assert found(tagged, "polka")[50].source == "people"
@@ -82,6 +74,9 @@ class TestRename:
         assert run("undo", "-L", place).exit_code == 0
         assert in_force(tagged) == before
         assert found(tagged, "rock").keys() == rock.keys()
+        run("rename", "rock", "loud", "-L", place)
+        run("rename", "loud", "rock", "-L", place)
+        assert tagged.renamed_tags() == {"loud": "rock"}  # a name given back is in use again
 
     def test_two_tags_become_one(self, tagged, place):
         run("say", "#50", "rock", "-jazz", "--person", "ann", "-L", place)
@@ -123,11 +118,6 @@ class TestRename:
         run("import", str(table), "-L", place)
         assert in_force(tagged)[("bob", 51, "rock")] == 1
 
-    def test_a_name_that_is_given_back_is_in_use_again(self, tagged, place):
-        run("rename", "rock", "loud", "-L", place)
-        run("rename", "loud", "rock", "-L", place)
-        assert tagged.renamed_tags() == {"loud": "rock"}
-
     def test_the_genres_of_files_keep_the_new_name(self, library, place, tmp_path):
         music = tmp_path / "music"
         for k in range(2):
@@ -155,8 +145,6 @@ class TestHide:
         run("undo", "-L", place)
         assert found(tagged, "rock").keys() == everything.keys()
         assert "No tag is hidden" in run("hide", "-L", place).stderr
-
-    def test_each_is_undone_by_itself(self, tagged, place):
         number = json.loads(run("hide", "rock", "--json", "-L", place).stdout)["change"]
         run("hide", "jazz", "-L", place)
         assert run("undo", str(number), "-L", place).exit_code == 0

@@ -1,7 +1,8 @@
-"""`harmonium experiment run` and `list`, as a user calls them."""
+"""`harmonium experiment run`, `list` and `report`, as a user calls them."""
 
 import pytest
-from command_line import run, run_main
+from command_line import run_main
+from fabricated import RECIPES, fabricate, plausible, plausible_valid
 from toy_data import RECIPE, write_toy
 
 from harmonium.commands import experiment
@@ -74,14 +75,62 @@ def test_without_data_it_says_what_to_do(place, monkeypatch):
 
 
 def test_list_shows_every_recipe(place):
+    """In a pipe, without boxes."""
     done = call("list")
     assert done.exit_code == 0, done.stderr
-    for name in ("table1", "table2", "figure2", "small/table2", "completion", "learning-curve"):
-        assert name in done.stdout
+    lines = done.stdout.splitlines()
+    assert {line.count("\t") for line in lines} == {2}
+    found = {line.partition("\t")[0] for line in lines}
+    assert {"table1", "table2", "figure2", "small/table2", "completion", "learning-curve"} <= found
     assert "generated" in done.stdout
 
 
-def test_the_list_of_recipes_has_no_boxes_in_a_pipe():
-    lines = run("experiment", "list").stdout.splitlines()
-    assert {line.count("\t") for line in lines} == {2}
-    assert any(line.startswith("small/table2\t") for line in lines)
+@pytest.fixture
+def results(tmp_path, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "100")
+    how = {"valid": plausible_valid, "wanted": lambda run: run.model != "SVM"}
+    return fabricate(tmp_path / "results", RECIPES["comparison"], plausible, **how)
+
+
+def report(*arguments):
+    done = call("report", *arguments)
+    assert done.exit_code == 0, done.stderr
+    return done.stdout
+
+
+def test_the_main_table_what_is_missing_and_where_the_rest_is(results):
+    lines = report(results).splitlines()
+    words = [line.split() for line in lines]
+    assert ["Dataset", "Tags", "Sm", "DRBM", "MLP"] in words
+    assert ["mturk,", "paper", "77", "−", "65.9", "65.8"] in words
+    assert any(line.startswith("Not finished: 4 of 12 arms") for line in lines)
+    assert "report.html" in lines[-1]
+    assert (results / "report" / "report.html").is_file()
+
+
+def test_another_folder(results, tmp_path):
+    assert str(tmp_path / "out") in report(results, "-o", tmp_path / "out").replace("\n", "")
+    assert (tmp_path / "out" / "figures" / "tags-better.svg").is_file()
+    assert not (results / "report").exists()
+
+
+def test_a_narrow_window_shows_every_column(tmp_path, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "50")
+    text = RECIPES["comparison"] + '[[model]]\nname = "LOG"\nestimator = "LogisticTagger"\n'
+    output = report(fabricate(tmp_path / "results", text, plausible))
+    words = [line.split() for line in output.splitlines()]
+    assert ["Dataset", "Tags", "Sm", "DRBM", "MLP", "SVM", "LOG"] in words
+    assert all(len(line) <= 50 for line in output.splitlines())
+    assert "Standard errors are in the report" in " ".join(output.split())
+
+
+def test_what_cannot_be_reported_is_one_message(results, tmp_path):
+    (tmp_path / "file").touch()
+    for arguments, message in (
+        ([tmp_path], "holds no results: it has no recipe.toml"),
+        ([results, "-o", tmp_path / "file"], "could not be written"),
+    ):
+        done = call("report", *arguments)
+        assert done.exit_code == 2
+        assert message in " ".join(done.stderr.split())
+        assert "Traceback" not in done.stderr

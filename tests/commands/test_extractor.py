@@ -52,9 +52,6 @@ def test_without_usable_weights_the_old_features_work(content, index, music, tmp
     assert used(tmp_path) == "timbre"
 
 
-# Which extractor a library is indexed with
-
-
 def test_a_new_library_is_indexed_with_musicnn(index, music, tmp_path):
     done = index(music, "--json")
     assert (done.exit_code, done.stderr) == (0, "")
@@ -84,9 +81,6 @@ def test_windows_are_as_many_as_before_unless_others_are_named(index, music, tmp
     assert "chooses its windows itself" in index("-e", "musicnn", "--windows", "3").stderr
 
 
-# Listing
-
-
 def test_the_list_says_how_good_and_how_fast():
     records = {one["name"]: one for one in json.loads(run("extractor", "list", "--json").stdout)}
     assert records["paper"]["features"] == 389
@@ -99,9 +93,6 @@ def test_the_list_says_how_good_and_how_fast():
 def test_seconds_are_not_for_windows_of_its_own(music, tmp_path):
     with pytest.raises(DataError, match="'musicnn' has windows of its own"):
         run("features", music, "-o", tmp_path / "a.csv", "-e", "musicnn", "--seconds", 5)
-
-
-# Interruptions
 
 
 @pytest.mark.long

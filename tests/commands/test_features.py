@@ -68,9 +68,8 @@ class TestTables:
             assert not np.array_equal(data["X"][0], features_of_file(songs / "a.wav", "timbre"))
 
     def test_processes(self, songs, tmp_path):
-        assert (
-            run(songs, "-o", tmp_path / "p.csv", "-j", "2", "--engine", "processes").exit_code == 0
-        )
+        done = run(songs, "-o", tmp_path / "p.csv", "-j", "2", "--engine", "processes")
+        assert done.exit_code == 0
         run(songs, "-o", tmp_path / "s.csv", "--no-cache")
         assert (tmp_path / "p.csv").read_bytes() == (tmp_path / "s.csv").read_bytes()
 

@@ -70,11 +70,9 @@ def test_records_as_json_as_lines_and_as_a_table(capsys, terminal):
     title, head, row = plain(shown())
     assert (title, head.split()) == ("Tags", ["Tag", "Probability", "N", "At", "None"])
     assert row.startswith("hip hop         25 %  1,200  2026-01-0")
-
-
-def test_json_that_comes_bit_by_bit(capsys):
     Output(as_json=True).json(iter([{"a": [1]}, {"b": "\udcff"}]))
     assert json.loads(capsys.readouterr().out) == [{"a": [1]}, {"b": "\udcff"}]
+    assert [counted(n, "track") for n in (0, 1, 1200)] == ["0 tracks", "1 track", "1,200 tracks"]
 
 
 @pytest.mark.parametrize(
@@ -95,10 +93,6 @@ def test_lines_are_broken_between_words_and_a_path_stays_whole(terminal):
     out, shown = terminal(width=30)
     out.say(f"What was said of all these tracks is kept: {path}")
     assert plain(shown()) == ["What was said of all these", "tracks is kept:", path]
-
-
-def test_counts():
-    assert [counted(n, "track") for n in (0, 1, 1200)] == ["0 tracks", "1 track", "1,200 tracks"]
 
 
 def test_failures_do_nothing_to_the_terminal_and_are_cut_short(terminal):
@@ -143,14 +137,8 @@ def test_a_bar_shows_no_numbers_that_are_not_known(monkeypatch):
 
 
 def planned(*fields, left_out=()):
-    change = FileChange(
-        path="/music/a song.mp3",
-        format="MP3",
-        version="ID3v2.4",
-        fields=fields,
-        left_out=left_out,
-    )
-    return PlannedFile(None, change)
+    about = {"path": "/music/a song.mp3", "format": "MP3", "version": "ID3v2.4"}
+    return PlannedFile(None, FileChange(**about, fields=fields, left_out=left_out))
 
 
 @pytest.fixture

@@ -1,16 +1,22 @@
 """`harmonium write` through the command line: which tags, which files, rules, asking, results."""
 
 import json
+import os
+import subprocess
+import sys
 
 import mutagen
 import numpy as np
 import pytest
 from command_line import run
+from places import HELPERS
+from sqlalchemy import select
 from tagged_files import decoded, tagged
 from written_music import make_songs, predict, say
 
 from harmonium.errors import DataError, LibraryError
 from harmonium.library.filetags import audio_digest, read_tags
+from harmonium.library.store.schema import track
 
 OLD = ("Rock", "Élan vital")
 
@@ -242,23 +248,28 @@ class TestResults:
         assert write("--yes").exit_code == 2
         assert library.changes.list() == before
 
-    def test_the_rows_of_the_library_are_up_to_date(self, songs, library, write, place):
-        write("--yes")
-        assert _rows(library) == [_now(path) for path in songs.values()]
-        assert library.tracks.get(2).file_tags["genre"][-1] == "mellow"
-        run("undo", "-L", place)
-        assert _rows(library) == [_now(path) for path in songs.values()]
-        assert library.tracks.get(2).file_tags["genre"] == [*OLD]
+    def test_the_rows_of_the_library_are_up_to_date(self, songs, library, place):
+        query = select(track.c.size, track.c.modified).order_by(track.c.id)
+        for command, last in ((("write", "--yes"), "mellow"), (("undo",), OLD[1])):
+            run(*command, "-L", place)
+            now = [path.stat() for path in songs.values()]
+            found = [tuple(row) for row in library.fetch(query)]
+            assert found == [(one.st_size, one.st_mtime_ns) for one in now]
+            assert library.tracks.get(2).file_tags["genre"][-1] == last
 
 
-def _rows(library):
-    from sqlalchemy import select
-
-    from harmonium.library.store.schema import track
-
-    query = select(track.c.size, track.c.modified).order_by(track.c.id)
-    return [tuple(row) for row in library.fetch(query)]
-
-
-def _now(path):
-    return path.stat().st_size, path.stat().st_mtime_ns
+@pytest.mark.long
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
+def test_killed_at_any_moment_every_file_is_old_or_new_and_undo_restores_it(tmp_path):
+    arguments = [sys.executable, HELPERS / "killed.py", "write", tmp_path, "2", "8"]
+    done = subprocess.run(arguments, capture_output=True, text=True, check=False, timeout=600)
+    assert done.returncode == 0, done.stderr
+    reports = [json.loads(line) for line in done.stdout.splitlines()]
+    assert [one["killed"] for one in reports] == [False] + [True] * 8
+    assert set(reports[0]["songs"]) == {"new"}
+    assert len({one["songs"].count("new") for one in reports[1:]}) > 3  # moments all over the write
+    for one in reports:
+        assert "neither" not in one["songs"]
+        assert set(one["undone"]) == set(one["restored"]) == {"old"}
+        assert set(one["again"]) == {"new"}
+        assert one["left"] == []

@@ -25,10 +25,7 @@ def result(**changes):
         "notes": ["A note."],
         "skipped": [],
         "measured": {
-            "when": "2026-11-16",
-            "machine": "a machine",
-            "load": 0.0,
-            "minutes": 1.0,
+            **{"when": "2026-11-16", "machine": "a machine", "load": 0.0, "minutes": 1.0},
             "versions": {"Python": "3.11"},
         },
         **changes,

@@ -5,14 +5,8 @@ from contextlib import contextmanager
 
 CHROMIUM = shutil.which("chromium")
 FLAGS = [
-    "--headless",
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
+    *("--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"),
+    *("--disable-background-networking", "--disable-component-update", "--disable-sync"),
     "--autoplay-policy=no-user-gesture-required",
 ]
 PATIENCE = 60_000  # milliseconds; only ever used up when something is broken
@@ -23,17 +17,14 @@ WIDTHS = {"wide": (1440, 900), "narrow": (390, 844)}
 def opened_page(browser, width="wide", *, scheme="light", expected=()):
     """A page in a fresh profile; at the end, it must have had no error but the expected ones."""
     wide, high = WIDTHS[width]
-    context = browser.new_context(
-        viewport={"width": wide, "height": high}, color_scheme=scheme, reduced_motion="reduce"
-    )
+    window = {"viewport": {"width": wide, "height": high}, "color_scheme": scheme}
+    context = browser.new_context(**window, reduced_motion="reduce")
     page = context.new_page()
     page.set_default_timeout(PATIENCE)
     errors = []
     page.on("pageerror", lambda error: errors.append(str(error)))
-    page.on(
-        "console",
-        lambda said: errors.append(said.text) if said.type in ("error", "warning") else None,
-    )
+    bad = ("error", "warning")
+    page.on("console", lambda said: said.type in bad and errors.append(said.text))
     try:
         yield page
         scrolled = page.evaluate("document.documentElement.scrollWidth")

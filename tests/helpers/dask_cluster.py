@@ -64,12 +64,8 @@ class Cluster:
     def _start(self, *arguments):
         log = (self._folder / f"{arguments[0]}-{len(self.processes)}.log").open("w")
         with log:
-            process = start(
-                *("-m", "distributed.cli.dask_" + arguments[0], *arguments[1:], *NO_DASHBOARD),
-                stdout=log,
-                stderr=log,
-                env=self._env,
-            )
+            command = ("-m", f"distributed.cli.dask_{arguments[0]}", *arguments[1:], *NO_DASHBOARD)
+            process = start(*command, stdout=log, stderr=log, env=self._env)
         self.processes.append(process)
         return process
 
@@ -88,9 +84,8 @@ def cluster(folder, *, n_workers=2, nanny=False, env=(), memory=0):
         patch.setattr(dask, "CONNECT_SECONDS", PATIENCE)
         patch.setattr(dask, "WORKER_SECONDS", PATIENCE)
         try:
-            running = Cluster(
-                folder, n_workers=n_workers, nanny=nanny, env=dict(env), memory=memory
-            )
+            how = {"n_workers": n_workers, "nanny": nanny, "memory": memory}
+            running = Cluster(folder, env=dict(env), **how)
             yield running
         finally:
             for process in running.processes if running else ():

@@ -12,26 +12,21 @@ TEXT = Path(__file__).parent / "samples"
 
 # Each loader with each of its options: name, options.
 CASES = [
-    ("mturk", {"check_sizes": False}),
-    ("majmin", {"check_sizes": False}),
-    ("majorminer", {}),
-    ("majorminer", {"features": "all"}),
-    ("majorminer", {"features": None}),
-    ("emotify", {}),
-    ("4q", {}),
-    ("4q", {"features": "both", "kind": "mood"}),
-    ("gtzan", {"features": "heads"}),
-    ("gtzan", {"features": None}),
-    ("hetrec", {}),
-    ("hetrec", {"joined": True}),
-    ("hetrec", {"normalise": True}),
-    ("hetrec-msd", {}),
-    ("hetrec-msd", {"normalise": True, "untagged": True}),
-    ("msd", {}),
-    ("msd", {"n_tags": 2}),
-    ("msd", {"normalise": True, "untagged": True}),
-    ("mulan:toy", {}),
-    ("mulan:words", {}),
+    (name, options)
+    for name, several in {
+        "mturk": [{"check_sizes": False}],
+        "majmin": [{"check_sizes": False}],
+        "majorminer": [{}, {"features": "all"}, {"features": None}],
+        "emotify": [{}],
+        "4q": [{}, {"features": "both", "kind": "mood"}],
+        "gtzan": [{"features": "heads"}, {"features": None}],
+        "hetrec": [{}, {"joined": True}, {"normalise": True}],
+        "hetrec-msd": [{}, {"normalise": True, "untagged": True}],
+        "msd": [{}, {"n_tags": 2}, {"normalise": True, "untagged": True}],
+        "mulan:toy": [{}],
+        "mulan:words": [{}],
+    }.items()
+    for options in several
 ]
 
 
@@ -58,39 +53,33 @@ def write_listening(folder: Path) -> None:
     ):
         embedding = np.arange(1200, dtype=np.float32).reshape(3, 400)
         heads = np.linspace(0.01, 0.99, 300, dtype=np.float32).reshape(3, 100)
-        np.savez(
-            folder / f"{name}.npz",
-            item=np.array(items),
-            group=np.array(group),
-            embedding=embedding,
-            heads=heads,
-        )
+        arrays = {"item": np.array(items), "group": np.array(group), "embedding": embedding}
+        np.savez(folder / f"{name}.npz", **arrays, heads=heads)
     moods = "MT1\tmood\tLaid-Back\nMT1\tgenre\tvocal\nMT2\tmood\tcalm\nMT3\tgenre\trap\n"
     (folder / "4q_tags.tsv").write_text("item\tkind\ttag\n" + moods, encoding="utf-8")
     genres = "blues.0\tgenre\tblues\nhiphop.1\tgenre\thip hop\nblues.2\tgenre\tblues\n"
     (folder / "gtzan_tags.tsv").write_text("item\tkind\ttag\n" + genres, encoding="utf-8")
 
 
-def write_majorminer_features(path: Path, **changes: np.ndarray) -> None:
+def write_majorminer_features(path: Path) -> None:
     """106 columns; the clips in another order than that of the table, and one too many."""
     clips = ["clip-d", "clip-c", "clip-b", "clip-a", "clip-unused"]
     X = np.arange(5)[:, None] * 1000 + np.arange(106)
     columns = [f"mfcc_mean_cov.{column}" for column in range(104)] + ["loudness", "tempo"]
-    arrays = {"clip_id": np.array(clips), "X": X.astype(np.float32), "columns": np.array(columns)}
-    np.savez_compressed(path, **{**arrays, **changes})
+    np.savez_compressed(path, clip_id=clips, X=X.astype(np.float32), columns=columns)
 
 
-def write_msd_features(path: Path, **changes: np.ndarray) -> None:
+def write_msd_features(path: Path) -> None:
     """Five tracks with three features."""
-    arrays = {
-        "track_id": np.array(["TRA", "TRB", "TRC", "TRD", "TRE"]),
-        "X": np.arange(15, dtype=np.float32).reshape(5, 3),
-        "artist_id": np.array(["AR1", "AR1", "AR2", "AR3", "AR3"]),
-        "artist_name": np.array(["Quotes", "Quotes", "Silent", "Zoë", "Zoë"]),
-        "title": np.array(["One", "Two", "Three", "Four", "Four"]),
-        "columns": np.array(["timbre_mean_0", "tempo", "loudness"]),
-    }
-    np.savez_compressed(path, **{**arrays, **changes})
+    np.savez_compressed(
+        path,
+        track_id=["TRA", "TRB", "TRC", "TRD", "TRE"],
+        X=np.arange(15, dtype=np.float32).reshape(5, 3),
+        artist_id=["AR1", "AR1", "AR2", "AR3", "AR3"],
+        artist_name=["Quotes", "Quotes", "Silent", "Zoë", "Zoë"],
+        title=["One", "Two", "Three", "Four", "Four"],
+        columns=["timbre_mean_0", "tempo", "loudness"],
+    )
 
 
 def write_msd_tags(path: Path, **changes: np.ndarray) -> None:
@@ -112,9 +101,6 @@ def as_arff(X, Y, *, sparse=False):
     lines += ["@data"]
     for x, y in zip(X, Y, strict=True):
         cells = [repr(value) for value in x.tolist()] + [str(int(value)) for value in y]
-        if sparse:
-            kept = [f"{i} {cell}" for i, cell in enumerate(cells) if float(cell)]
-            lines.append("{" + ",".join(kept) + "}")
-        else:
-            lines.append(",".join(cells))
+        kept = [f"{i} {cell}" for i, cell in enumerate(cells) if float(cell)]
+        lines.append("{" + ",".join(kept) + "}" if sparse else ",".join(cells))
     return "\n".join(lines) + "\n"

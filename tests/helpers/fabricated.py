@@ -9,8 +9,6 @@ import numpy as np
 from harmonium.experiments.plan import missing, ways_to_test
 from harmonium.experiments.recipe import parse_recipe
 
-VERSIONS = {"harmonium": "1.2.3", "python": "3.11.0"}
-
 
 def fabricate(folder, text, aucs, *, valid=lambda run: 0.5, wanted=lambda run: True, tags=None):
     """Do every run of a recipe that is wanted, without training; return the folder.
@@ -45,14 +43,11 @@ def write_lines(path, lines):
 
 def measured(key, run):
     return {
-        "key": key,
-        "seconds": 2.0,
-        "test_seconds": 0.5,
+        **{"key": key, "seconds": 2.0, "test_seconds": 0.5, "peak_memory_mb": 300.0},
         "smoothing_seconds": 1.0 if run["smoothing"] else 0.0,
         "seconds_to_best": None if run["estimator"] == "SVMTagger" else 1.5,
-        "peak_memory_mb": 300.0,
         "clips": run["clips"] or 1415,
-        "versions": VERSIONS,
+        "versions": {"harmonium": "1.2.3", "python": "3.11.0"},
         "when": "2026-01-01T00:00:00+00:00",
     }
 
@@ -99,35 +94,26 @@ LOG = ("LOG", "LogisticTagger", "search = { learning_rate = [0.1, 2.0] }")
 
 RECIPES = {
     "comparison": _recipe(
-        "comparison",
-        ["emotify", "majorminer-1022", "mturk"],
+        *("comparison", ["emotify", "majorminer-1022", "mturk"]),
         top=['note = "A note."'],
         vary="smoothing = [false, true]",
     ),
     "damping": _recipe(
-        "damping",
-        ["majorminer-104"],
-        (*DRBM, 'settings = { training = "lbp" }'),
+        *("damping", ["majorminer-104"], (*DRBM, 'settings = { training = "lbp" }')),
         vary="damping = [0.0, 0.5, 0.9]",
     ),
     "approximations": _recipe(
-        "approximations",
-        ["majorminer-104", "mturk"],
-        DRBM,
+        *("approximations", ["majorminer-104", "mturk"], DRBM),
         vary='training = ["cd", "pl", "mean_field", "lbp"]',
         tests='inference = ["lbp", "mean_field"]',
     ),
     "search": _recipe(
-        "search",
-        ["mturk", "cal500"],
-        (*DRBM, *SEARCHED),
-        LOG,
-        (*SVM, "settings = { nu = 0.5 }"),
+        *("search", ["mturk", "cal500"]),
+        *((*DRBM, *SEARCHED), LOG, (*SVM, "settings = { nu = 0.5 }")),
         top=["search_folds = 2"],
     ),
     "completion": _recipe(
-        "completion",
-        ["majorminer-104", "emotify", "cal500"],
+        *("completion", ["majorminer-104", "emotify", "cal500"]),
         tests="known = [0.0, 0.25, 0.5]",
     ),
     "learning-curve": _recipe(

@@ -114,6 +114,7 @@ def experiment(recipe, folder, *sizes):
 def library(place, folder, seed, times):
     """The moments are those of the database alone, so that it may be PostgreSQL."""
     import sqlalchemy as sa
+    from moments import watch_moments
     from noise_files import LEVEL
 
     from harmonium.audio.extractors import extractor_key
@@ -128,22 +129,13 @@ def library(place, folder, seed, times):
 
     def run(command, moment=None):
         """Run the command, up to a moment; how many moments there were."""
-        seen = 0
-
-        def count(*_):
-            nonlocal seen
-            seen += 1
-            if seen == moment:
-                kill_this()
-
         with Library.open(place) as library:
-            for event in ("before_cursor_execute", "after_cursor_execute", "commit"):
-                sa.event.listen(library.engine, event, count)
+            seen = watch_moments(library.engine, moment, then=kill_this)
             if command == "index":
                 index(library, [Path(folder, "music")], extractor=LEVEL, engine="serial")
             else:
                 import_table(library, Path(folder, "tags.csv"))
-        return seen
+        return seen()
 
     def look():
         """What is in the library, by names that are the same in every run."""
@@ -174,15 +166,10 @@ def library(place, folder, seed, times):
             before = do(first)[0]
             done = do(functools.partial(run, command, moment))
             killed, _, finished = do(look, again, look)
-            report = {
-                "command": command,
-                "moment": moment,
-                "killed": done is None,
-                "lost": sorted(set(before) - set(killed)),
-                "wrong": sorted(set(killed) - set(whole)),
-                "n_kept": len(killed),
-                "finished": finished == whole,
-            }
+            report = {"command": command, "moment": moment, "killed": done is None}
+            report["lost"] = sorted(set(before) - set(killed))
+            report["wrong"] = sorted(set(killed) - set(whole))
+            report |= {"n_kept": len(killed), "finished": finished == whole}
             print(json.dumps(report), flush=True)
 
 
@@ -274,14 +261,9 @@ def write_file(folder, original):
             found = names.get(song.read_bytes(), "neither")
             if song.read_bytes() != start:
                 undo(song, UndoRecord.from_bytes(kept.read_bytes()))
-            report = {
-                "from": names[start],
-                "number": number,
-                "killed": killed,
-                "song": found,
-                "undone": song.read_bytes() == start,
-                "folder": sorted(path.name for path in folder.iterdir()),
-            }
+            report = {"from": names[start], "number": number, "killed": killed, "song": found}
+            report["undone"] = song.read_bytes() == start
+            report["folder"] = sorted(path.name for path in folder.iterdir())
             print(json.dumps(report), flush=True)
 
 
@@ -304,16 +286,9 @@ def store(place):
 
     with Library.open(place, create=False) as library:
         library.settings.set = lambda *_, **__: kill_this()
-        library.models.add(
-            StoredModel(
-                name="nothing",
-                vocabulary=["rock"],
-                thresholds=np.ones(1, np.float32),
-                extractor="none",
-                bytes=bytes(10**6),
-                report={},
-            )
-        )
+        about = {"name": "nothing", "vocabulary": ["rock"], "extractor": "none", "report": {}}
+        thresholds = np.ones(1, np.float32)
+        library.models.add(StoredModel(thresholds=thresholds, bytes=bytes(10**6), **about))
 
 
 if __name__ == "__main__":

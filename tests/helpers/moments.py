@@ -9,15 +9,19 @@ class Killed(BaseException):
     """The process ends here."""
 
 
-def watch_moments(engine, end_at=None, events=EVENTS):
-    """A function that gives the number of moments so far; at ``end_at`` the process is killed."""
+def die():
+    raise Killed
+
+
+def watch_moments(engine, end_at=None, *, events=EVENTS, then=die):
+    """A function that gives the number of moments so far; at ``end_at`` something happens."""
     seen = 0
 
     def count(*_):
         nonlocal seen
         seen += 1
         if seen == end_at:
-            raise Killed
+            then()
 
     for event in events:
         sa.event.listen(engine, event, count)

@@ -27,12 +27,8 @@ def make_old_tables(place):
     with engine.connect() as connection, connection.begin():
         for tables in (metadata, table_version.metadata):
             tables.create_all(connection)
-        connection.execute(
-            sa.text(
-                "ALTER TABLE feature ADD COLUMN heads %s"
-                % ("bytea" if engine.dialect.name == "postgresql" else "blob")
-            )
-        )
+        bytes_type = "bytea" if engine.dialect.name == "postgresql" else "blob"
+        connection.execute(sa.text(f"ALTER TABLE feature ADD COLUMN heads {bytes_type}"))
         connection.execute(sa.text("ALTER TABLE people_count RENAME TO crowd"))
         connection.execute(sa.insert(table_version).values(version_num=OLD))
     return engine

@@ -7,6 +7,7 @@ import subprocess
 import tempfile
 import uuid
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 import psycopg
@@ -39,13 +40,6 @@ def why_not() -> str | None:
 
 
 @contextmanager
-def server(options: str = QUICK):
-    """A running server; gives the URL of its database."""
-    with restartable_server(options) as (url, _):
-        yield url
-
-
-@contextmanager
 def restartable_server(options: str = QUICK):
     """A running server; gives the URL of its database, and what stops and starts it.
 
@@ -53,7 +47,7 @@ def restartable_server(options: str = QUICK):
     """
     # A socket's path may have about 100 characters, so the folder is not pytest's.
     folder = Path(tempfile.mkdtemp(prefix="pg", dir="/tmp"))
-    run = _Runner(folder)
+    run = partial(_run, folder)
     try:
         run("initdb", "-D", "data", "-A", "trust", "-U", "harmonium", "-E", "UTF8", "--no-sync")
         options = f"-c listen_addresses= -k {folder} {options}"
@@ -123,32 +117,18 @@ class EmptyLibrary:
         return {kind: sorted(names) for kind, names in found.items()}
 
 
-class _Runner:
-    """Runs PostgreSQL's programs in a folder, as a user that may."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        self.user: dict[str, int] = {}
-        if os.geteuid() == 0:
-            entry = pwd.getpwnam("postgres")
-            os.chown(folder, entry.pw_uid, entry.pw_gid)
-            self.user = {"user": entry.pw_uid, "group": entry.pw_gid}
-
-    def __call__(self, program: str, *arguments: str) -> None:
-        folder = binaries()
-        assert folder is not None
-        with (self.folder / "output").open("a") as output:  # the server would hold a pipe open
-            done = subprocess.run(
-                [folder / program, *arguments],
-                cwd=self.folder,
-                stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=output,
-                check=False,
-                **self.user,
-            )
-        if done.returncode:
-            texts = [
-                p.read_text() for name in ("output", "log") if (p := self.folder / name).is_file()
-            ]
-            raise RuntimeError(f"{program} failed:\n" + "\n".join(texts))
+def _run(folder: Path, program: str, *arguments: str) -> None:
+    """Run a program of PostgreSQL in a folder, as a user that may."""
+    user: dict[str, int] = {}
+    if os.geteuid() == 0:
+        entry = pwd.getpwnam("postgres")
+        os.chown(folder, entry.pw_uid, entry.pw_gid)
+        user = {"user": entry.pw_uid, "group": entry.pw_gid}
+    command = [binaries() / program, *arguments]
+    with (folder / "output").open("a") as out:  # the server would hold a pipe open
+        pipes = {"stdin": subprocess.DEVNULL, "stdout": out, "stderr": out}
+        done = subprocess.run(command, cwd=folder, check=False, **pipes, **user)
+    if done.returncode:
+        logs = [folder / name for name in ("output", "log")]
+        said = "\n".join(log.read_text() for log in logs if log.is_file())
+        raise RuntimeError(f"{program} failed:\n{said}")

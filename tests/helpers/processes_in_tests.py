@@ -40,14 +40,9 @@ def start(*arguments, packages=(), **options):
     paths = [HELPERS, *packages, os.environ.get("PYTHONPATH", "")]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, map(str, paths)))}
     environment |= options.pop("env", {})
-    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **options}
-    return subprocess.Popen(
-        [sys.executable, *map(str, arguments)],
-        text=True,
-        start_new_session=True,
-        env=environment,
-        **pipes,
-    )
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True, **options}
+    command = [sys.executable, *map(str, arguments)]
+    return subprocess.Popen(command, start_new_session=True, env=environment, **pipes)
 
 
 def end(process):

@@ -30,16 +30,11 @@ def fill(library, n_tracks=60, *, tagged=None, people=("ann",), seed=0, artists=
     Returns the numbers of the tracks, the features, and the truth.
     """
     X, truth = world(n_tracks, seed=seed)
-    files = [
-        Track(
-            f"/music/{i:03}.ogg",
-            f"{seed:02}{i:08}",
-            title=f"Song {i}",
-            artist=None if artists is None else f"Artist {i % artists}",
-            duration=60.0 + i,
-        )
-        for i in range(n_tracks)
-    ]
+    files = []
+    for i in range(n_tracks):
+        artist = None if artists is None else f"Artist {i % artists}"
+        about = {"title": f"Song {i}", "artist": artist, "duration": 60.0 + i}
+        files.append(Track(f"/music/{i:03}.ogg", f"{seed:02}{i:08}", **about))
     ids = np.array(library.tracks.put(files))
     library.tracks.put_features(ids, X, extractor=EXTRACTOR)
     library.settings.set("extractor", EXTRACTOR)

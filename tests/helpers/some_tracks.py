@@ -7,18 +7,12 @@ from harmonium.library.store.tracks import Track
 
 def add_tracks(library, n, *, start=0):
     """Tracks /music/000.mp3 … with an artist and a title each; their numbers."""
-    return library.tracks.put(
-        Track(
-            f"/music/{i:03d}.mp3",
-            f"sound {i}",
-            size=i,
-            modified=i,
-            title=f"Song {i}",
-            artist=f"Artist {i % 3}",
-            file_tags={"genre": ["Rock", f"Genre {i % 2}"], "mood": []},
-        )
-        for i in range(start, start + n)
-    )
+    tracks = []
+    for i in range(start, start + n):
+        about = {"size": i, "modified": i, "title": f"Song {i}", "artist": f"Artist {i % 3}"}
+        tags = {"genre": ["Rock", f"Genre {i % 2}"], "mood": []}
+        tracks.append(Track(f"/music/{i:03d}.mp3", f"sound {i}", file_tags=tags, **about))
+    return library.tracks.put(tracks)
 
 
 def say(library, person, track_id, present=(), absent=(), retract=()):

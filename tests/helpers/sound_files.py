@@ -31,8 +31,7 @@ def lag(window: np.ndarray, whole: np.ndarray, start: int, *, most: int = 3000) 
     around = whole[start - before : start + len(window) + most]
     spectrum = np.fft.rfft(around, 2 * len(around)) * np.fft.rfft(window, 2 * len(around)).conj()
     match = np.fft.irfft(spectrum)[: before + most + 1]
-    peak = int(match.argmax())
-    return peak - before
+    return int(match.argmax()) - before
 
 
 def write_sndfile(path: Path, sound: np.ndarray, rate: int, **options: object) -> Path:
@@ -48,8 +47,7 @@ def write_ffmpeg(
 ) -> Path:
     """By FFmpeg's encoder ``codec``; ``options`` are the encoder's."""
     with av.open(str(path), "w", format=container) as output:
-        stream = _sound_stream(output, sound, rate, codec, options)
-        _encode(output, stream, sound)
+        _encode(output, _sound_stream(output, sound, rate, codec, options), sound)
     return path
 
 
@@ -76,12 +74,10 @@ def _sound_stream(output, sound: np.ndarray, rate: int, codec: str, options: dic
 
 def _encode(output, stream, sound: np.ndarray) -> None:
     context = stream.codec_context
-    resampler = av.AudioResampler(
-        context.format.name, context.layout, context.rate, frame_size=context.frame_size or 1024
-    )
-    whole = av.AudioFrame.from_ndarray(
-        np.ascontiguousarray(sound.T), "fltp", LAYOUTS[sound.shape[1]]
-    )
+    size = context.frame_size or 1024
+    resampler = av.AudioResampler(context.format.name, context.layout, context.rate, size)
+    planes = np.ascontiguousarray(sound.T)
+    whole = av.AudioFrame.from_ndarray(planes, "fltp", LAYOUTS[sound.shape[1]])
     # Time stamps make the encoder note how many samples of its own come first.
     whole.sample_rate, whole.pts, whole.time_base = context.rate, 0, Fraction(1, context.rate)
     for frame in (*resampler.resample(whole), *resampler.resample(None), None):

@@ -46,18 +46,28 @@ def untagged(kind: str) -> bytes:
 def tagged(kind: str, *, picture: bool = False) -> bytes:
     """The same with `PEOPLES` tags, and a cover on demand, written by Mutagen."""
     whole = io.BytesIO(untagged(kind))
-    if kind.startswith("m4a"):
-        _tag_mp4(whole, picture)
-    elif kind in ("flac", "ogg", "opus"):
-        _tag_vorbis(whole, picture)
-    elif kind.startswith("mp3"):
+    if kind.startswith("mp3"):
         _id3_tag(picture).save(whole, v2_version=3 if kind == "mp3v23" else 4, v23_sep="; ", v1=0)
-    else:
-        file = mutagen.File(whole)
+        return whole.getvalue()
+    file = mutagen.File(whole)
+    if file.tags is None:
         file.add_tags()
+    if isinstance(file, MP4):
+        names = {"genre": "\xa9gen", "title": "\xa9nam", "artist": "\xa9ART"}
+        file.tags.update({names[key]: values for key, values in PEOPLES.items()})
+        file.tags.update({"covr": [MP4Cover(PICTURE)]} if picture else {})
+    elif kind in ("wav", "aiff"):
         file.tags.update(_id3_tag(picture))
-        whole.seek(0)
-        file.save(whole)
+    else:
+        file.tags.update(PEOPLES)
+        if picture and isinstance(file, FLAC):
+            cover = Picture()
+            cover.data, cover.type = PICTURE, 3
+            file.add_picture(cover)
+        elif picture:
+            file.tags["METADATA_BLOCK_PICTURE"] = [PICTURE.hex()]
+    whole.seek(0)
+    file.save(whole)
     return whole.getvalue()
 
 
@@ -66,7 +76,18 @@ def by_ffmpeg(container: str, codec: str, **options: str) -> bytes:
     """The same noise in another format; the options are the container's."""
     with tempfile.TemporaryDirectory() as folder:  # FFmpeg moves atoms in files with names only
         path = Path(folder, "song")
-        _write(path, container, codec, {key: value for key, value in options.items() if value})
+        options = {key: value for key, value in options.items() if value}
+        with av.open(str(path), "w", format=container, options=options) as output:
+            stream = output.add_stream(codec, rate=RATE, layout="mono")
+            sound, kind = _noise(RATE).astype(np.float32)[None], "fltp"
+            if codec == "flac":
+                sound, kind = (sound * 32767).astype(np.int16), "s16"
+            for start in range(0, sound.shape[1] - 1024, 1024):
+                block = np.ascontiguousarray(sound[:, start : start + 1024])
+                samples = av.AudioFrame.from_ndarray(block, kind, "mono")
+                samples.sample_rate, samples.pts = RATE, start
+                output.mux(stream.encode(samples))
+            output.mux(stream.encode(None))
         return path.read_bytes()
 
 
@@ -128,47 +149,6 @@ def metadata(data: bytes) -> dict[str, str]:
 
 def _noise(rate: int) -> np.ndarray:
     return (0.1 * np.random.default_rng(0).normal(size=rate // 2)).clip(-0.9, 0.9)
-
-
-def _write(path: Path, container: str, codec: str, options: dict[str, str]) -> None:
-    with av.open(str(path), "w", format=container, options=options) as output:
-        stream = output.add_stream(codec, rate=RATE, layout="mono")
-        sound, kind = _noise(RATE).astype(np.float32)[None], "fltp"
-        if codec == "flac":
-            sound, kind = (sound * 32767).astype(np.int16), "s16"
-        for start in range(0, sound.shape[1] - 1024, 1024):
-            block = np.ascontiguousarray(sound[:, start : start + 1024])
-            samples = av.AudioFrame.from_ndarray(block, kind, "mono")
-            samples.sample_rate, samples.pts = RATE, start
-            output.mux(stream.encode(samples))
-        output.mux(stream.encode(None))
-
-
-def _tag_mp4(whole: io.BytesIO, picture: bool) -> None:
-    file = MP4(whole)
-    names = {"genre": "\xa9gen", "title": "\xa9nam", "artist": "\xa9ART"}
-    if file.tags is None:
-        file.add_tags()
-    file.tags.update({names[key]: values for key, values in PEOPLES.items()})
-    if picture:
-        file.tags["covr"] = [MP4Cover(PICTURE)]
-    whole.seek(0)
-    file.save(whole)
-
-
-def _tag_vorbis(whole: io.BytesIO, picture: bool) -> None:
-    file = mutagen.File(whole)
-    if file.tags is None:
-        file.add_tags()
-    file.tags.update(PEOPLES)
-    if picture and isinstance(file, FLAC):
-        cover = Picture()
-        cover.data, cover.type = PICTURE, 3
-        file.add_picture(cover)
-    elif picture:
-        file.tags["METADATA_BLOCK_PICTURE"] = [PICTURE.hex()]
-    whole.seek(0)
-    file.save(whole)
 
 
 def _id3_tag(picture: bool) -> id3.ID3:

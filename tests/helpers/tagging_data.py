@@ -70,18 +70,9 @@ def paired_model() -> Model:
 
 def quick(**changes: Any) -> DiscriminativeRBM:
     """A small model whose training and inference compile and run in about a second."""
-    settings = {
-        "n_hidden": 8,
-        "training": "mean_field",
-        "inference": "mean_field",
-        "learning_rate": 0.03,
-        "init_scale": 1.0,
-        "l2": 0.0,
-        "l2_tags": None,
-        "calibrate": False,
-        "max_epochs": 15,
-        "random_state": 0,
-    }
+    settings: dict[str, Any] = {"training": "mean_field", "inference": "mean_field"}
+    settings |= {"n_hidden": 8, "learning_rate": 0.03, "init_scale": 1.0, "max_epochs": 15}
+    settings |= {"l2": 0.0, "l2_tags": None, "calibrate": False, "random_state": 0}
     return DiscriminativeRBM(**{**settings, **changes})
 
 

@@ -25,9 +25,7 @@ class World(NamedTuple):
     truth: NDArray[np.bool_]  # (n_items, n_tags), in the order of the triples' items and tags
 
 
-def make_world(
-    seed: int = 0, n_tracks: int = 64, clips_per_track: int = 2, n_users: int = 25
-) -> World:
+def make_world(seed=0, n_tracks=64, clips_per_track=2, n_users=25) -> World:
     """Each clip is loud or calm, and old or new; four users name some of what holds.
 
     User k has a pet word, tag k modulo the number of tags, and says it more readily.

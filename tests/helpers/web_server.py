@@ -3,7 +3,7 @@
 import socket
 import threading
 import time
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 
 import httpx
@@ -48,11 +48,7 @@ def raw(client, data, *, seconds=5.0):
         wire.sendall(data)
         wire.settimeout(seconds)
         answer = b""
-        while True:
-            try:
-                part = wire.recv(65536)
-            except TimeoutError:
-                return answer
-            if not part:
-                return answer
-            answer += part
+        with suppress(TimeoutError):
+            while part := wire.recv(65536):
+                answer += part
+    return answer

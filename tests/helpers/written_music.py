@@ -44,15 +44,10 @@ def predict(library, predicted=PREDICTED, *, curves=None, own=None) -> None:
 
     ``own``: how many of its tags were learnt from the library; by default all.
     """
-    model = StoredModel(
-        name="a model",
-        vocabulary=VOCABULARY,
-        thresholds=THRESHOLDS,
-        extractor="none",
-        bytes=b"" if curves is None else to_bytes(curves_to_arrays(curves), {}),
-        report={} if own is None else {"own": own, "precision": dict.fromkeys(VOCABULARY, 0.9)},
-    )
-    number = library.models.add(model)
+    data = b"" if curves is None else to_bytes(curves_to_arrays(curves), {})
+    report = {} if own is None else {"own": own, "precision": dict.fromkeys(VOCABULARY, 0.9)}
+    about = {"name": "a model", "vocabulary": VOCABULARY, "thresholds": THRESHOLDS}
+    number = library.models.add(StoredModel(**about, extractor="none", bytes=data, report=report))
     ids = library.tracks.ids()
     row = np.array([predicted[tag] for tag in VOCABULARY], np.float32)
     library.predictions.put(number, ids, np.tile(row, (len(ids), 1)))

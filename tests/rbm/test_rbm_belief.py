@@ -12,9 +12,9 @@ from enumeration import (
     extreme_model,
     random_model,
     random_tags,
+    sigmoid,
     single,
 )
-from gibbs_paths import sigmoid
 
 from harmonium.rbm.belief import (
     GROUP,

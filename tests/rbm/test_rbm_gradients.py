@@ -6,23 +6,25 @@ import numpy as np
 import pytest
 from enumeration import (
     Model,
+    assert_close,
+    bernoulli,
     biases,
+    distance,
+    energy_slopes,
     enumerate_clip,
     enumerated_log_likelihood,
+    evaluate,
+    expected_slopes,
+    gradient_by_differences,
+    jitted,
+    paths,
     pseudo_likelihood_terms,
     random_model,
     random_tags,
-    single,
-    states,
-)
-from finite_differences import assert_close, distance, evaluate, gradient_by_differences, jitted
-from gibbs_paths import (
-    bernoulli,
-    energy_slopes,
-    expected_slopes,
-    paths,
     sigmoid,
+    single,
     slopes_after,
+    states,
     transitions,
 )
 

@@ -4,9 +4,17 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from enumeration import biases, random_model, random_tags, single
-from finite_differences import assert_close, evaluate, gradient_by_differences, jitted
-from gibbs_paths import sigmoid
+from enumeration import (
+    assert_close,
+    biases,
+    evaluate,
+    gradient_by_differences,
+    jitted,
+    random_model,
+    random_tags,
+    sigmoid,
+    single,
+)
 
 from harmonium.rbm.gradients import (
     Batch,

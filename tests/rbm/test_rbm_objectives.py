@@ -6,10 +6,10 @@ import pytest
 from enumeration import (
     as_params,
     extreme_model,
+    jitted,
     random_model,
     random_tags,
 )
-from finite_differences import jitted
 
 from harmonium.rbm.gradients import (
     Batch,

@@ -6,15 +6,16 @@ import numpy as np
 import pytest
 from enumeration import (
     as_field,
+    assert_close,
     biases,
     extreme_model,
+    gradient_by_differences,
     pseudo_likelihood_terms,
     random_model,
     random_tags,
     single,
+    transitions,
 )
-from finite_differences import assert_close, gradient_by_differences
-from gibbs_paths import transitions
 
 from harmonium.rbm.belief import GROUP, RATIO_LIMIT
 from harmonium.rbm.gradients import (

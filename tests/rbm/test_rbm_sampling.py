@@ -12,9 +12,9 @@ from enumeration import (
     enumerate_clip,
     random_model,
     random_tags,
+    sigmoid,
     single,
 )
-from gibbs_paths import sigmoid
 
 from harmonium.rbm.inference import fill_unknown, gibbs, gibbs_sweep, mean_field
 

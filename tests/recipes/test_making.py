@@ -9,6 +9,7 @@ from builtin_model import making
 from builtin_model.card import model_card
 from builtin_model.corpus import Corpus, join, labelled, shared_heads
 from builtin_model.vocabulary import shared_vocabulary
+from dataset_samples import write_listening
 
 from harmonium import DiscriminativeRBM
 from harmonium.data import datasets
@@ -27,31 +28,20 @@ def place(tag):
 class TestHeads:
     def test_synonyms_of_one_network_are_joined_and_the_networks_averaged(self):
         heads = np.zeros((1, 100), np.float32)
-        for head, p in {
-            "MTT: beat": 0.5,
-            "MTT: beats": 0.2,
-            "MSD: rock": 0.8,
-            "MTT: rock": 0.4,
-        }.items():
+        said = {"MTT: beat": 0.5, "MTT: beats": 0.2, "MSD: rock": 0.8, "MTT: rock": 0.4}
+        for head, p in {**said, "MTT: woman": 0.5, "MTT: singing": 0.5}.items():
             heads[0, HEADS.index(head)] = p
         shared = shared_heads(heads, VOCABULARY)[0]
         assert shared[place("beats")] == pytest.approx(1 - 0.5 * 0.8)
         assert shared[place("rock")] == pytest.approx(0.6)
         assert np.isnan(shared[place("gloomy")])
-
-    def test_who_sings_is_a_voice(self):
-        heads = np.zeros((1, 100), np.float32)
-        heads[0, HEADS.index("MTT: woman")] = 0.5
-        heads[0, HEADS.index("MTT: singing")] = 0.5
-        shared = shared_heads(heads, VOCABULARY)[0]
+        # who sings is a voice
         assert shared[place("voice")] == pytest.approx(0.75)
         assert shared[place("male voice")] == 0
 
 
 class TestCorpus:
     def test_labels_are_unknown_where_a_collection_was_not_asked(self, tmp_path, monkeypatch):
-        from dataset_samples import write_listening
-
         monkeypatch.setattr(corpora, "FEWEST", 1)
         (tmp_path / "listening").mkdir()
         write_listening(tmp_path / "listening")
@@ -69,8 +59,6 @@ class TestCorpus:
         assert "traditional vocal" in at
 
     def test_rare_tags_of_a_collection_are_left_out(self, tmp_path):
-        from dataset_samples import write_listening
-
         write_listening(tmp_path)
         data = datasets.load("4q", tmp_path)
         rows = labelled(data, data.features, np.zeros((3, 100), np.float32), ["a", "b", "c"])

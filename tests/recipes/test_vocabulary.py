@@ -1,11 +1,18 @@
-"""The shared vocabulary: one spelling for each word."""
+"""The shared vocabulary, and the file of the built-in model, which is in step with it."""
 
-import pytest
+from pathlib import Path
+
+import numpy as np
+from builtin_model.card import model_card
 from builtin_model.vocabulary import GROUPS, shared_vocabulary
 
+import harmonium
+from harmonium import DiscriminativeRBM
 from harmonium.data.datasets.loaders import HEADS
 from harmonium.data.tag_names import normalise_tag
+from harmonium.estimators.model_files import read_model
 
+FOLDER = Path(harmonium.__file__).parent / "library" / "builtin"
 VOCABULARY = shared_vocabulary()
 
 
@@ -17,22 +24,10 @@ def test_tags_and_other_words_are_normalised_and_mean_one_thing():
     assert set(VOCABULARY.groups.values()) == set(GROUPS)
 
 
-@pytest.mark.parametrize(
-    ("word", "tag"),
-    [
-        ("Hip-Hop", "hip hop"),
-        ("rap", "hip hop"),
-        ("RnB", "r&b"),
-        ("calmness", "calm"),
-        ("no vocals", "instrumental"),
-        ("polka", None),
-    ],
-)
-def test_a_word_in_any_spelling(word, tag):
-    assert VOCABULARY.tag(word) == tag
-
-
-def test_a_word_that_means_something_else_in_a_collection():
+def test_a_word_in_any_spelling():
+    words = ["Hip-Hop", "rap", "RnB", "calmness", "no vocals", "polka"]
+    tags = ["hip hop", "hip hop", "r&b", "calm", "instrumental", None]
+    assert [VOCABULARY.tag(word) for word in words] == tags
     assert VOCABULARY.tag("Vocal") == "voice"
     assert VOCABULARY.tag("Vocal", "4q") == "traditional vocal"
 
@@ -45,3 +40,23 @@ def test_the_networks_tags_all_have_a_place_and_their_eleven_voices_are_four():
     }
     assert voices == {"voice", "instrumental", "female voice", "male voice"}
     assert all(VOCABULARY.tag(head.split(": ")[1]) for head in HEADS)
+
+
+def test_the_built_in_model_is_at_most_a_megabyte_and_loads():
+    assert (FOLDER / "model.safetensors").stat().st_size <= 1_000_000
+    model = DiscriminativeRBM.load(FOLDER / "model.safetensors")
+    P = model.predict_proba(np.zeros((1, 400), np.float32))
+    assert P.shape == (1, len(model.tags_))
+
+
+def test_the_report_of_the_built_in_model_gives_its_card():
+    report = read_model(FOLDER / "model.safetensors")[1]["shipped"]
+    assert (FOLDER / "card.md").read_text(encoding="utf-8") == model_card(report)
+    assert all(VOCABULARY.groups[tag["tag"]] == tag["group"] for tag in report["tags"])
+    assert report["aliases"]["rap"] == "hip hop"
+    for tag in report["tags"]:
+        assert ("auc" in tag) != ("agreement" in tag)
+        assert tag["threshold"] is None or 0 < tag["threshold"] < 1
+        if tag.get("write_from") is not None:
+            assert tag["auc"] > 0.5
+            assert tag["written"] >= 8  # fewer cannot show 80 %

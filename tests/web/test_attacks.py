@@ -5,14 +5,19 @@ import socket
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from urllib.parse import quote
 
 import httpx
+import numpy as np
+import polars as pl
 import pytest
-from small_library import trained
+from small_library import quick_model, trained
 from tagged_files import untagged
 from web_server import raw, root, serving
 
+from harmonium import DiscriminativeRBM
+from harmonium.audio.extractors import extractor_key
 from harmonium.library import Library
 from harmonium.library.edits import forget
 from harmonium.library.store.tracks import Track
@@ -23,6 +28,7 @@ from harmonium.web.guard import ServerSettings
 
 TOKEN = "a-token-that-only-the-owner-knows"
 CANARY = "CANARY 5d41402abc4b2a76b9719d911017c592"
+JSON = {"Content-Type": "application/json"}
 OCTETS = {"Content-Type": "application/octet-stream"}
 
 
@@ -71,15 +77,11 @@ each_operation = pytest.mark.parametrize(
 # Paths. ---------------------------------------------------------------------------------------
 
 
-def climbing(place):
-    secret = str(place.parent / "secret.txt")
-    up = "../" * 12
-    return [secret, f"{up}{secret}", f"..{secret}", f"file://{secret}", f"{secret}\0.flac"]
-
-
 @each_operation
 def test_no_parameter_leads_to_a_file(client, place, method, path, operation):
-    for text in climbing(place):
+    secret = str(place.parent / "secret.txt")
+    up = "../" * 12
+    for text in (secret, f"{up}{secret}", f"..{secret}", f"file://{secret}", f"{secret}\0.flac"):
         at = path
         query = {}
         for parameter in operation.get("parameters", []):
@@ -142,19 +144,16 @@ def test_what_is_too_large_is_refused(client, monkeypatch):
         ("concat.m4a", b"ffconcat version 1.0\nfile /etc/passwd\n"),
         ("head.wav", b"RIFF\xff\xff\xff\xffWAVEfmt \x10\0\0\0\1\0\xff\xff\xff\xff\xff\xff"),
         ("empty.ogg", b""),
+        *((name, b"x") for name in ("a.exe", "a.html", "a", "a.flac.js")),
     ],
 )
 def test_malformed_uploads_are_refused(tmp_path, tagging_client, name, data):
     answer = tagging_client.post("files", params={"name": name}, content=data, headers=OCTETS)
-    assert answer.status_code in (400, 415)
+    error = (answer.status_code, answer.json()["error"]["code"])
+    assert answer.status_code == 400 or error == (415, "unsupported_media")
+    assert (data != b"x") or answer.status_code == 415
     assert str(tmp_path.root) + "tmp" not in answer.text
     assert tagging_client.get("health").status_code == 200
-
-
-def test_endings_that_are_no_music_are_refused(client):
-    for name in ("a.exe", "a.html", "a", "a.flac.js"):
-        answer = client.post("files", params={"name": name}, content=b"x", headers=OCTETS)
-        assert (answer.status_code, answer.json()["error"]["code"]) == (415, "unsupported_media")
 
 
 def test_a_sound_of_days_is_refused(tagging_client):
@@ -187,15 +186,6 @@ def test_whoever_hears_a_file_has_little_memory_and_writes_nothing(tmp_path):
 @pytest.fixture(scope="module")
 def tagging_client(tmp_path_factory):
     """A server that could hear a file: its model takes the paper's features."""
-    from dataclasses import replace
-
-    import numpy as np
-    import polars as pl
-    from small_library import quick_model
-
-    from harmonium import DiscriminativeRBM
-    from harmonium.audio.extractors import extractor_key
-
     place = tmp_path_factory.mktemp("hears") / "library.db"
     X = np.random.default_rng(0).normal(size=(40, 389)).astype(np.float32)
     model = DiscriminativeRBM(n_hidden=2, max_epochs=1, validation_fraction=0.0, random_state=0)
@@ -277,11 +267,8 @@ def test_a_page_of_another_site_cannot_call(client, headers):
         client.delete("session", headers=headers),
     ):
         assert (answer.status_code, answer.json()["error"]["code"]) == (403, "forbidden")
-
-
-def test_the_page_itself_can_call(client):
-    headers = {"Origin": root(client), "Sec-Fetch-Site": "same-origin"}
-    assert client.post("tracks/1/complete", json={}, headers=headers).status_code == 200
+    own = {"Origin": root(client), "Sec-Fetch-Site": "same-origin"}
+    assert client.post("tracks/1/complete", json={}, headers=own).status_code == 200
 
 
 @pytest.mark.parametrize("kind", ["text/plain", "application/x-www-form-urlencoded", ""])
@@ -296,6 +283,8 @@ def test_another_name_that_leads_here_is_refused(client, host):
     answer = raw(client, _request(client, "/api/v1/library", host), seconds=2.0)
     assert answer.startswith(b"HTTP/1.1 400")
     assert b"tracks" not in answer
+    twice = _request(client, "/api/v1/health", f"localhost\r\nHost: {host}")
+    assert raw(client, twice, seconds=2.0).startswith(b"HTTP/1.1 400")
 
 
 def test_names_of_this_machine_are_taken(client, place):
@@ -305,12 +294,6 @@ def test_names_of_this_machine_are_taken(client, place):
     with serving(place, allowed_hosts=("music.example",)) as other:
         answer = raw(other, _request(other, "/api/v1/health", "music.example"), seconds=2.0)
         assert answer.startswith(b"HTTP/1.1 200")
-
-
-def test_a_header_that_decides_is_there_once(client):
-    port = client.base_url.port
-    twice = f"GET /api/v1/health HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nHost: evil.example\r\n\r\n"
-    assert raw(client, twice.encode(), seconds=2.0).startswith(b"HTTP/1.1 400")
 
 
 def _request(client, path, host=None):
@@ -323,13 +306,12 @@ def _request(client, path, host=None):
 
 @each_operation
 def test_without_the_token_no_route_answers(locked, method, path, operation):
-    at = root(locked) + path.replace("{id}", "1").replace("{tag}", "rock")
-    octets = {"content": b"x", "headers": OCTETS} if path.endswith("/files") else {}
     if (method, path) in (("GET", "/api/v1/health"), ("POST", "/api/v1/session")):
         return
+    at = root(locked) + path.replace("{id}", "1").replace("{tag}", "rock")
+    octets = OCTETS if path.endswith("/files") else {}
     for more in ({}, {"Authorization": "Bearer wrong"}, {"Authorization": f"Basic {TOKEN}"}):
-        headers = {**octets.get("headers", {}), **more}
-        answer = locked.request(method, at, **{**octets, "headers": headers})
+        answer = locked.request(method, at, headers={**octets, **more})
         assert (answer.status_code, answer.json()["error"]["code"]) == (401, "unauthorized")
 
 
@@ -359,9 +341,7 @@ def test_a_forged_cookie_opens_nothing(locked, value):
 
 def test_secrets_are_compared_in_constant_time(monkeypatch):
     compared = []
-    monkeypatch.setattr(
-        guard.hmac, "compare_digest", lambda a, b: compared.append((a, b)) or a == b
-    )
+    monkeypatch.setattr(guard.hmac, "compare_digest", lambda *both: compared.append(both))
     assert not guard.same_secret("wrong", TOKEN)
     assert compared == [(b"wrong", TOKEN.encode())]
 
@@ -387,9 +367,9 @@ def test_a_head_that_does_not_end_is_cut_off(client, monkeypatch):
     began = time.monotonic()
     assert raw(client, b"GET /api/v1/health HTTP/1.1\r\nHost: loc", seconds=5.0) == b""
     assert time.monotonic() - began < 4
-    whole = f"GET /api/v1/health HTTP/1.1\r\nHost: 127.0.0.1:{client.base_url.port}\r\n\r\n"
+    whole = _request(client, "/api/v1/health").replace(b"Connection: close\r\n", b"")
     with socket.create_connection((client.base_url.host, client.base_url.port), 5) as wire:
-        wire.sendall(whole.encode())
+        wire.sendall(whole)
         assert wire.recv(65536).startswith(b"HTTP/1.1 200")
         wire.sendall(b"GET /api/v1")  # a second request on the same connection
         while wire.recv(65536):
@@ -453,7 +433,4 @@ def test_costly_work_is_limited(client):
 def test_questions_cannot_be_made_too_deep(client):
     for text in ("(" * 400 + "rock" + ")" * 400, "-" * 900 + "rock", "rock OR " * 120 + "rock"):
         assert client.get("search", params={"q": text}).status_code in (200, 400)
-    assert client.post("tracks/1/say", content=b"[" * 100_000, headers=_JSON).status_code == 400
-
-
-_JSON = {"Content-Type": "application/json"}
+    assert client.post("tracks/1/say", content=b"[" * 100_000, headers=JSON).status_code == 400

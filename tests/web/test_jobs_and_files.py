@@ -1,13 +1,15 @@
 """What the server does with files: indexing, listening, drawing, writing, and back."""
 
 import io
-import time
+import threading
 from multiprocessing import Pipe
+from types import SimpleNamespace
 
 import numpy as np
 import polars as pl
 import pytest
 import soundfile
+from processes_in_tests import wait_until
 from sound_files import timed_noise
 from web_server import serving
 
@@ -17,6 +19,7 @@ from harmonium.library.filetags import read_tags
 from harmonium.library.store.models import StoredModel
 from harmonium.library.tagger import tag_library
 from harmonium.web import jobs
+from harmonium.web import service as service_module
 
 RATE = 22_050
 OCTETS = {"Content-Type": "application/octet-stream"}
@@ -28,15 +31,14 @@ def sound(seed, kind="FLAC", seconds=3.0):
     return whole.getvalue()
 
 
-def finished(client, job, *, seconds=120.0):
+def finished(client, job):
     """The job, when it has ended."""
-    end = time.monotonic() + seconds
-    while time.monotonic() < end:
+
+    def ended():
         found = client.get(f"jobs/{job['id']}").json()
-        if found["state"] not in ("waiting", "running"):
-            return found
-        time.sleep(0.1)
-    raise AssertionError(f"still {found}")
+        return None if found["state"] in ("waiting", "running") else found
+
+    return wait_until(ended, "the end of a job")
 
 
 def add_model(place):
@@ -50,15 +52,9 @@ def add_model(place):
         tags = ["rock", "jazz", "live"]
         model = DiscriminativeRBM(n_hidden=4, max_epochs=3, validation_fraction=0.0, random_state=0)
         model.fit(many.astype(np.float32), pl.DataFrame(Y, schema=tags))
-        stored = StoredModel(
-            name="DiscriminativeRBM",
-            vocabulary=tags,
-            thresholds=np.full(3, 0.05, np.float32),
-            extractor=extractor,
-            bytes=model.to_bytes(),
-            report={"precision": {}},
-        )
-        library.models.add(stored)
+        about = {"name": "DiscriminativeRBM", "vocabulary": tags, "extractor": extractor}
+        about |= {"thresholds": np.full(3, 0.05, np.float32), "report": {"precision": {}}}
+        library.models.add(StoredModel(bytes=model.to_bytes(), **about))
         tag_library(library)
 
 
@@ -148,7 +144,7 @@ def test_what_is_planned_is_written_and_undone_to_the_byte(world):
     assert {path: path.read_bytes() for path in folder.iterdir()} == before
 
 
-def test_one_job_of_a_kind_at_a_time(world):
+def test_one_job_of_a_kind_at_a_time_and_of_a_folder_that_is_there(world):
     client, folder, _ = world
     first = client.post("index", json={"folder": str(folder)}).json()
     second = client.post("index", json={"folder": str(folder)})
@@ -157,10 +153,6 @@ def test_one_job_of_a_kind_at_a_time(world):
     stopped = client.post(f"jobs/{first['id']}/stop")
     assert stopped.status_code == 200
     assert finished(client, first)["state"] in ("stopped", "done")
-
-
-def test_a_folder_that_is_not_there_is_refused(world):
-    client, folder, _ = world
     answer = client.post("index", json={"folder": str(folder / "nowhere")})
     assert answer.status_code == 400
     assert answer.json()["error"]["field"] == "folder"
@@ -176,3 +168,29 @@ def test_a_job_that_is_stopped_before_it_has_begun_is_stopped(monkeypatch):
     ours, theirs = Pipe()
     jobs.work("index", "nowhere.db", {}, theirs)
     assert ours.recv() == ("stopped", None)
+
+
+def test_a_failure_does_not_end_the_learning(monkeypatch):
+    calls, learnt, failed = [], threading.Event(), threading.Event()
+
+    def learn():
+        calls.append("learn")
+        if len(calls) == 1:
+            raise OSError("the disk is full")
+        return SimpleNamespace(refreshed=["rock"], n_tracks=1)
+
+    monkeypatch.setattr(service_module.log, "exception", lambda text: failed.set())
+    library = SimpleNamespace(learn=learn, improvement=lambda: None)
+    service = SimpleNamespace(
+        closing=threading.Event(),
+        library=lambda: library,
+        events=SimpleNamespace(tell=lambda event, what: learnt.set()),
+    )
+    learner = service_module.Learner(service)
+    learner.learn()
+    assert failed.wait(10)
+    learner.learn()
+    assert learnt.wait(10)
+    service.closing.set()
+    learner.close()
+    assert len(calls) == 2

@@ -184,28 +184,26 @@ def test_a_dropped_file_shows_its_tags_and_is_not_kept(page, address, music):
 
 
 def test_write_and_undo(browser, address, music):
-    with opened_page(browser) as page:
-        write_and_undo(page, address, music)
-
-
-def write_and_undo(page, address, music):
     files = sorted(music.glob("music/*/*.flac"))
     before = [file.read_bytes() for file in files]
-    go(page, address, "#/write?precision=0.60")
-    first = page.get_by_role("checkbox").first
-    expect(first).to_be_checked()
-    name = page.locator(".write-tags tbody label").first.inner_text().strip()
-    page.locator(".write-tags tbody label").first.click()
-    expect(page.locator(".plan:not(.stale)")).to_be_visible()
-    expect(page.locator(".preview ins").filter(has_text=re.compile(f"^{name}$"))).to_have_count(0)
-    page.get_by_role("button", name=re.compile("^Write into")).click()
-    page.get_by_role("dialog").get_by_role("button", name="Write", exact=True).click()
-    done = page.get_by_role("status", name="Writing")
-    expect(done.get_by_role("button", name="Undo")).to_be_visible()
-    assert [file.read_bytes() for file in files] != before
-    done.get_by_role("button", name="Undo").click()
-    expect(done).to_contain_text("as they were")
-    assert [FLAC(file).get("genre") for file in files] == [None] * N_TRACKS
+    with opened_page(browser) as page:
+        go(page, address, "#/write?precision=0.60")
+        first = page.get_by_role("checkbox").first
+        expect(first).to_be_checked()
+        name = page.locator(".write-tags tbody label").first.inner_text().strip()
+        page.locator(".write-tags tbody label").first.click()
+        expect(page.locator(".plan:not(.stale)")).to_be_visible()
+        expect(page.locator(".preview ins").filter(has_text=re.compile(f"^{name}$"))).to_have_count(
+            0
+        )
+        page.get_by_role("button", name=re.compile("^Write into")).click()
+        page.get_by_role("dialog").get_by_role("button", name="Write", exact=True).click()
+        done = page.get_by_role("status", name="Writing")
+        expect(done.get_by_role("button", name="Undo")).to_be_visible()
+        assert [file.read_bytes() for file in files] != before
+        done.get_by_role("button", name="Undo").click()
+        expect(done).to_contain_text("as they were")
+        assert [FLAC(file).get("genre") for file in files] == [None] * N_TRACKS
 
 
 @pytest.mark.long
