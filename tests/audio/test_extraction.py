@@ -12,7 +12,7 @@ import pytest
 import soundfile
 from odd_extractors import CRASHES, HANGS, Counting, write_level, write_levels
 from processes_in_tests import wait_until
-from signals import RATE, music
+from sound_files import RATE, music
 
 from harmonium.audio import extraction, features_of_file, get_extractor
 from harmonium.audio.extraction import (

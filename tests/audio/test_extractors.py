@@ -6,8 +6,7 @@ from importlib.metadata import EntryPoint
 import loudness
 import numpy as np
 import pytest
-from signals import RATE, music
-from sound_files import timed_noise, write_sndfile
+from sound_files import RATE, music, timed_noise, write_sndfile
 
 from harmonium.audio import (
     Extractor,

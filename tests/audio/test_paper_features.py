@@ -6,7 +6,7 @@ import pytest
 import scipy.fft
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from signals import RATE, clicks, music, sine
+from sound_files import RATE, clicks, music, sine
 
 from harmonium.audio import FeatureParameters, clip_features, feature_names
 from harmonium.audio.extractors import (

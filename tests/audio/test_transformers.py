@@ -12,7 +12,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
-from signals import RATE, music
 from sklearn.base import clone
 from sklearn.exceptions import SkipTestWarning
 from sklearn.linear_model import LogisticRegression
@@ -20,7 +19,7 @@ from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.utils import estimator_checks
 from sklearn.utils.estimator_checks import check_estimator
-from sound_files import write_sndfile
+from sound_files import RATE, music, write_sndfile
 
 from harmonium import AudioFeatures, ClipNormaliser
 from harmonium.audio import (

@@ -15,8 +15,8 @@ import pytest
 import small_library
 from command_line import run_main
 from dask_cluster import cluster
+from dataset_samples import RECIPE, write_toy
 from processes_in_tests import PATIENCE, end, start, wait_until
-from toy_data import RECIPE, write_toy
 
 from harmonium.engine import dask
 from harmonium.experiments.datasets import load_dataset

@@ -2,8 +2,8 @@
 
 import pytest
 from command_line import run_main
+from dataset_samples import RECIPE, write_toy
 from fabricated import RECIPES, fabricate, plausible, plausible_valid
-from toy_data import RECIPE, write_toy
 
 from harmonium.commands import experiment
 from harmonium.experiments.datasets import load_dataset

@@ -12,7 +12,7 @@ import soundfile
 from command_line import run_main
 from odd_extractors import WAITS, kept_in_cache, package_of_extractor, write_levels
 from processes_in_tests import PATIENCE, end, start, wait_until
-from signals import RATE, music
+from sound_files import RATE, music
 
 from harmonium.audio import features_of_file
 

@@ -7,8 +7,7 @@ import polars as pl
 import pytest
 from command_line import run_main
 from matplotlib.image import imread
-from signals import RATE, clicks, music
-from sound_files import write_sndfile
+from sound_files import RATE, clicks, music, write_sndfile
 
 from harmonium import LogisticTagger
 from harmonium.audio import Clip, feature_names

@@ -16,7 +16,7 @@ from rich.text import Text
 from harmonium.commands import output
 from harmonium.commands.output import Flow, Output, bar, printable
 from harmonium.commands.write import show_changes, show_plan
-from harmonium.errors import counted
+from harmonium.errors import counted, did_you_mean, nearest_names
 from harmonium.library.filetags import FieldChange, FileChange, UnwrittenTag
 from harmonium.library.write import PlannedFile, WritePlan
 
@@ -179,3 +179,10 @@ def test_texts_that_flow_are_whole_and_fit(words, width):
     lines = [line.plain for line in flow.__rich_console__(None, options)]
     assert " ".join(lines) == ", ".join(words)
     assert all(len(line) <= width for line in lines)
+
+
+def test_the_nearest_names_or_else_examples():
+    assert nearest_names("MELOW", ["rock", "Yellow", "Mellow"], n=2) == ["Mellow", "Yellow"]
+    assert did_you_mean("rok", ["rock", "pop"]) == " Did you mean 'rock'?"
+    assert did_you_mean("xyz", ["rock", "pop"]) == did_you_mean("xyz", [], examples=1) == ""
+    assert did_you_mean("xyz", ["rock", "pop"], examples=1, quote=str) == " There are pop …."

@@ -1,7 +1,7 @@
 import json
 
 import pytest
-from toy_data import RECIPE
+from dataset_samples import RECIPE
 
 from harmonium.errors import DataError
 from harmonium.experiments.plan import missing

@@ -8,17 +8,30 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from dataset_samples import RECIPE, write_toy
 from places import HELPERS
-from toy_data import RECIPE, write_toy
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import roc_auc_score
+from sklearn.multiclass import OneVsRestClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 from harmonium.data.datasets import load
+from harmonium.estimators import CooccurrenceTagger
 from harmonium.evaluation import auc_per_tag, grouped_folds
 from harmonium.experiments import run as run_module
 from harmonium.experiments.datasets import load_dataset
 from harmonium.experiments.plan import arms, fold_states, missing
-from harmonium.experiments.recipe import parse_recipe
+from harmonium.experiments.recipe import ONE, parse_recipe
 from harmonium.experiments.results import open_results, read_results
-from harmonium.experiments.run import RunError, _stacks, run_experiment
+from harmonium.experiments.run import (
+    RunError,
+    _stacks,
+    judge,
+    questions,
+    run_experiment,
+    validation_score,
+)
 
 OURS = """
 title = "Toy"
@@ -63,11 +76,6 @@ def test_a_run_is_the_protocol(toy):
     data = load("mulan:toy")
     Y = data.labels().values
     folds = grouped_folds(data.groups("item"), Y, n_folds=3, seed=0)
-    from sklearn.linear_model import LogisticRegression
-    from sklearn.multiclass import OneVsRestClassifier
-    from sklearn.pipeline import make_pipeline
-    from sklearn.preprocessing import StandardScaler
-
     recipe = parse_recipe(RECIPE)
     arm = arms(recipe)[1]
     seen = 0
@@ -217,3 +225,56 @@ def test_peak_memory_is_in_megabytes_on_every_system(monkeypatch, system, unit):
     monkeypatch.setattr(run_module.resource, "getrusage", lambda who: used)
     monkeypatch.setattr(sys, "platform", system)
     assert run_module.peak_memory_mb() == 300.0
+
+
+# What a model is asked and how its answers are judged, against a loop over questions.
+
+NAN = np.nan
+Y = np.array([[1, 1, 0, 0, NAN], [1, 0, 0, 0, 0], [1, 1, 1, 0, 0]], np.float32)
+
+
+def test_each_true_tag_is_told_in_turn_where_there_are_two():
+    asked = questions(Y, ONE, (0,))
+    assert asked.clips.tolist() == [0, 0, 2, 2, 2]
+    assert (np.nansum(asked.given, axis=1) == 1).all()
+    assert (np.sum(~np.isnan(asked.given), axis=1) == 1).all()
+    np.testing.assert_array_equal(asked.asked[0], [NAN, 1, 0, 0, NAN])
+    np.testing.assert_array_equal(asked.asked[4], [1, 1, NAN, 0, 0])
+
+
+def test_a_share_is_told_or_asked_but_never_both():
+    asked = questions(Y, 0.5, (0, 1))
+    told, rest = ~np.isnan(asked.given), ~np.isnan(asked.asked)
+    assert told.any()
+    assert not (told & rest).any()
+    np.testing.assert_array_equal(told | rest, ~np.isnan(Y))
+
+
+def test_the_measures_within_clips_are_means_over_a_clips_questions_and_then_over_clips():
+    rng = np.random.default_rng(0)
+    train = (rng.random((500, 6)) < np.linspace(0.2, 0.7, 6)).astype(float)
+    labels = (rng.random((20, 6)) < 0.4).astype(np.float32)
+    X = np.zeros((20, 1))
+    model = CooccurrenceTagger().fit(np.zeros((500, 1)), train)
+    aucs, precisions = [], []
+    for y in labels:
+        of_clip = []
+        for tag in np.flatnonzero(y == 1) if y.sum() >= 2 else []:
+            told = np.full(6, NAN)
+            told[tag] = 1
+            rest = np.arange(6) != tag
+            s = model.complete([[0.0]], told[None])[0]
+            assert len(np.unique(s[rest])) == 5  # no ties, which argsort would break
+            best = np.argsort(-s[rest])[:3]
+            auc = roc_auc_score(y[rest], s[rest]) if y[rest].min() == 0 else NAN
+            of_clip.append((auc, y[rest][best].mean()))
+        if of_clip:
+            aucs.append(np.mean([auc for auc, _ in of_clip]))
+            precisions.append(np.mean([precision for _, precision in of_clip]))
+    found = judge(model, X, labels, ONE, (0,))
+    assert found["clip_auc"] == pytest.approx(np.nanmean(aucs))
+    assert found["clip_precision_at_3"] == pytest.approx(np.mean(precisions))
+    alone = auc_per_tag(labels, model.predict_proba(X)).mean
+    assert validation_score(model, X, labels, (0.0,), (0,)) == pytest.approx(alone)
+    both = validation_score(model, X, labels, (0.0, ONE), (0,))
+    assert both == pytest.approx((alone + found["clip_auc"]) / 2)

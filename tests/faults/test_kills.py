@@ -14,7 +14,7 @@ import time
 import httpx
 import pytest
 import sqlalchemy as sa
-from moments import Killed, watch_moments
+from killed import Killed, watch_moments
 from some_tracks import say as put_tags
 from tagged_files import untagged
 from web_server import serving

@@ -8,7 +8,7 @@ import time
 import pytest
 import sqlalchemy as sa
 from command_line import run_main
-from moments import Killed, watch_moments
+from killed import Killed, watch_moments
 from old_library import OLD, make_old_tables
 from processes_in_tests import begin_together, start
 from some_tracks import add_tracks, in_force, say

@@ -28,6 +28,7 @@ from pathlib import Path
 FILES = (io.BufferedRandom, io.BufferedReader, io.FileIO)
 METHODS = ("write", "truncate", "flush", "close", "__exit__")
 CALLS = ("open", "replace", "fsync", "chmod", "chown", "utime", "unlink", "close", "flock")
+EVENTS = ("before_cursor_execute", "after_cursor_execute", "commit")
 DEAD = ".harmonium-0000000000000000.part"
 
 
@@ -83,6 +84,31 @@ def in_child(work, kill_at=None):
     return json.loads(answer)
 
 
+class Killed(BaseException):
+    """The process ends here."""
+
+
+def die():
+    raise Killed
+
+
+def watch_moments(engine, end_at=None, *, events=EVENTS, then=die):
+    """A function that gives the number of moments so far; at ``end_at`` something happens."""
+    import sqlalchemy as sa
+
+    seen = 0
+
+    def count(*_):
+        nonlocal seen
+        seen += 1
+        if seen == end_at:
+            then()
+
+    for event in events:
+        sa.event.listen(engine, event, count)
+    return lambda: seen
+
+
 def experiment(recipe, folder, *sizes):
     from harmonium.experiments.recipe import read_recipe
     from harmonium.experiments.results import open_results
@@ -114,7 +140,6 @@ def experiment(recipe, folder, *sizes):
 def library(place, folder, seed, times):
     """The moments are those of the database alone, so that it may be PostgreSQL."""
     import sqlalchemy as sa
-    from moments import watch_moments
     from noise_files import LEVEL
 
     from harmonium.audio.extractors import extractor_key

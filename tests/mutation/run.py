@@ -32,8 +32,8 @@ GROUPS: dict[str, dict[str, list[str]]] = {
         for name in ("folds", "metrics", "significance")
     },
     "undo": {
-        f"{UNDO}/store/changes.py": ["tests/library/store", "tests/commands/test_undo.py"],
-        f"{UNDO}/write.py": ["tests/library/test_precise_tags.py", "tests/commands/test_undo.py",
+        f"{UNDO}/store/changes.py": ["tests/library/store", "tests/commands/test_write.py"],
+        f"{UNDO}/write.py": ["tests/library/test_precise_tags.py",
                              "tests/commands/test_write.py", "tests/commands/test_copies.py"],
         f"{UNDO}/filetags/write.py": ["tests/library/filetags"],
     },
