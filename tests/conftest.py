@@ -14,16 +14,13 @@ from harmonium.library import Library
 from harmonium.library.store import database
 
 COMPILED = user_cache_folder() / "compiled-by-tests"
-"""Programs that JAX compiled for tests before, so that another worker or run need not.
-
-JAX may read a file that another process is still writing. It then warns and compiles the program
-itself; pyproject.toml lets that one warning pass."""
+"""Programs that JAX compiled for tests before; pyproject.toml lets JAX's warning pass that it read
+a file that another process was still writing."""
 os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(COMPILED))
 os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0.1")
 os.environ.setdefault("JAX_TRACEBACK_IN_LOCATIONS_LIMIT", "0")
-# Most programs of the tests run once, on little data: to optimise them takes longer than it saves.
-# The older emitters of fused loops compile in half the time. A flag that a version of XLA does not
-# know ends the process, so it is only for versions that were tried.
+# Most programs run once, on little data: optimising them takes longer than it saves. The older
+# emitters compile in half the time; a flag that XLA does not know would end the process.
 unoptimised = os.environ.setdefault("JAX_DISABLE_MOST_OPTIMIZATIONS", "1") == "1"
 if unoptimised and version("jaxlib").startswith("0.10."):
     flags = os.environ.get("XLA_FLAGS", "")

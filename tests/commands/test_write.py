@@ -308,13 +308,13 @@ def test_step_by_step_back_to_the_beginning_and_forward_again(written, library, 
 
 def test_a_file_that_was_changed_since_is_left_and_does_not_block(written, library, undo):
     add_genre(written["flac"])
-    changed, number = written["flac"].read_bytes(), last_change(library).id
+    edited, number = written["flac"].read_bytes(), last_change(library).id
     done = undo()
     assert done.exit_code == 1
     assert "it was changed since" in one_line(done.stderr)
     assert "partly undone: 2 files restored" in done.stdout
     assert changed(written) == ["flac"]
-    assert written["flac"].read_bytes() == changed
+    assert written["flac"].read_bytes() == edited
     undoing = library.changes.list(1)[0].id
     listed = undo("--list").stdout.splitlines()
     assert listed[1].endswith(f"partly undone by {undoing}, 1 left")

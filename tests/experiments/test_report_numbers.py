@@ -95,8 +95,6 @@ class TestComparison:
             ["emotify", "DRBM, raw", "LOG, smoothed", "—", *raw],
         ]
         assert [table.name for table in hand_made.shown] == ["auc", "differences"]
-
-    def test_smoothed_against_raw(self, hand_made):
         better = ["+1.56 ± 0.00", "< 0.001", "3", "3", *["3", "0"] * 3]
         same = ["+0.00 ± 0.00", "1.000", "3", "3", *["0", "0"] * 3]
         assert rows(table_of(hand_made, "differences-smoothing")) == [
