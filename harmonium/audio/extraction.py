@@ -406,11 +406,6 @@ def file_status(path: PathLike) -> FileStatus:
     return found.st_size, found.st_mtime_ns, found.st_ctime_ns, inode
 
 
-def is_settled(status: FileStatus) -> bool:
-    """Whether a further change would show."""
-    return max(status[1:3]) + SETTLED_NS < time.time_ns()
-
-
 def file_digest(path: PathLike) -> bytes:
     """The SHA-256 digest of a file's content, or an OSError."""
     with open(path, "rb") as file:  # noqa: PTH123
@@ -475,7 +470,7 @@ class FeatureCache:
             new = "INSERT OR IGNORE INTO contents (digest, size) VALUES (?, ?)"
             self._first(new, digest, status[0])
             content = self._first("SELECT id FROM contents WHERE digest = ?", digest)
-            if is_settled(status):
+            if max(status[1:3]) + SETTLED_NS < time.time_ns():  # a further change would show
                 insert = "INSERT OR REPLACE INTO files VALUES (?, ?, ?, ?, ?, ?)"
                 self._first(insert, os.fsencode(path), *status, content)
             if vector is not None:

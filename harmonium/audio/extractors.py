@@ -217,13 +217,7 @@ def hann_window(length: int) -> Floats:
 def mel_spectrogram(samples: Floats, parameters: FeatureParameters) -> Floats:
     """Σ_f |FFT of the windowed frame|²(f) · filterbank(f, k) of every frame.
 
-    Parameters
-    ----------
-    samples : (n,) float32, at least ``frame_length`` of them
-
-    Returns
-    -------
-    (n_frames, n_mels) float32, n_frames = 1 + ⌊(n − frame_length) / hop_length⌋
+    (n,) float32, n ≥ frame_length → (1 + ⌊(n − frame_length) / hop_length⌋, n_mels) float32
     """
     frames = sliding_window_view(samples, parameters.frame_length)[:: parameters.hop_length]
     window, filterbank = hann_window(parameters.frame_length), mel_filterbank(parameters)

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
 from harmonium.arrays import Doubles, Floats
 from harmonium.audio.decoding import MIN_RATE, CannotDecode, Clip, Decoder, PathLike, with_decoder
@@ -206,7 +205,7 @@ def overview_png(path: PathLike, *, cache: PathLike, key: str) -> bytes:
     kept = Path(cache) / FOLDER / f"{key}-{VERSION}.png"
     if key.isalnum() and kept.is_file():
         return kept.read_bytes()
-    picture = _png(_levels(with_decoder(path, _mel)))
+    picture = spectrum_png(with_decoder(path, _mel))
     if key.isalnum():  # or else the sound of the file is not known
         kept.parent.mkdir(parents=True, exist_ok=True)
         write_atomically(kept, picture)
@@ -257,19 +256,14 @@ def _count(source: Decoder) -> int:
     return max(n, 1)
 
 
-def _levels(mel: Floats) -> NDArray[np.uint8]:
-    """0 … 255 by loudness, (HEIGHT, WIDTH), high tones first."""
-    floor = max(float(mel.max()) * 10 ** (-RANGE / 10), 1e-10)
-    levels = decibels(np.maximum(mel, floor))
-    scaled = (levels - 10 * np.log10(floor)) / RANGE
-    return (255 * np.clip(scaled, 0, 1)).astype(np.uint8).T[::-1]
-
-
-def _png(levels: NDArray[np.uint8]) -> bytes:
-    """A picture whose palette gives each level its colour."""
+def spectrum_png(mel: Floats) -> bytes:
+    """A PNG of mel energies, (n_moments, n_bands): time to the right, high tones on top."""
     from matplotlib import colormaps
     from PIL import Image
 
+    floor = max(float(mel.max()) * 10 ** (-RANGE / 10), 1e-10)
+    scaled = (decibels(np.maximum(mel, floor)) - 10 * np.log10(floor)) / RANGE
+    levels = (255 * np.clip(scaled, 0, 1)).astype(np.uint8).T[::-1]
     palette = (255 * colormaps["viridis"](np.arange(256))[:, :3]).round().astype(np.uint8)
     picture = Image.fromarray(levels).convert("P")
     picture.putpalette(palette.tobytes())

@@ -49,7 +49,7 @@ def demo(
         music = steps.make_music(folder, tracks, seed=seed, jobs=n_jobs, progress=progress)
     artists = music.collection.clips["artist"].n_unique()
     out.say(f"{tracks} tracks of 10 seconds by {artists} invented artists.")
-    with Library.open(music.path(steps.LIBRARY)) as library:
+    with Library.open(music.folder / steps.LIBRARY) as library:
         n_given = _listen(out, library, music, folder, n_jobs)
         model = _learn(out, library, seed)
         evaluation = steps.evaluate(library, music, model)
@@ -79,7 +79,7 @@ def _listen(out: Output, library: Library, music: DemoMusic, folder: Path, jobs:
     _head(out, 2, "Listening", f"harmonium index {folder / AUDIO}")
     with out.bar("listening") as progress:
         indexed = library.index(
-            music.path(AUDIO), extractor="paper", jobs=jobs, cache=False, progress=progress
+            music.folder / AUDIO, extractor="paper", jobs=jobs, cache=False, progress=progress
         )
     n_known = music.collection.n_tracks - len(indexed.new)
     again = f", {n_known} were known" if n_known else ""

@@ -8,7 +8,6 @@ make music, give tags, compare with the truth, and write a page of results that 
 from __future__ import annotations
 
 import base64
-import io
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -24,7 +23,8 @@ from numpy.typing import NDArray
 
 from harmonium.arrays import Floats, Mask
 from harmonium.audio import decode
-from harmonium.audio.extractors import DEFAULTS, decibels, mel_spectrogram, raise_to_floor
+from harmonium.audio.extractors import DEFAULTS, mel_energies
+from harmonium.audio.pictures import spectrum_png
 from harmonium.evaluation import MetricResult, auc_per_tag
 from harmonium.files import absolute_path
 from harmonium.synthetic import SyntheticCollection, make_collection
@@ -40,8 +40,6 @@ AUDIO, LIBRARY, TAGS, PAGE = "audio", "library.db", "tags.csv", "results.html"
 """What is in the demo's folder: the music, and three files."""
 N_CARDS = 24
 TAGS_ON_A_CARD = 8
-PICTURE_WIDTH = 420
-"""Pixels of a spectrogram, about a frame each."""
 FIRST_TAGS = 16
 """Tags whose scores are seen at once; the others unfold."""
 
@@ -60,15 +58,6 @@ class DemoMusic:
     folder: Path  # absolute, as the library has it
     collection: SyntheticCollection
     is_tagged: Mask  # (n_tracks,)
-
-    @property
-    def n_tagged(self) -> int:
-        """How many tracks people tag."""
-        return int(self.is_tagged.sum())
-
-    def path(self, name: str) -> Path:
-        """A file of the folder."""
-        return self.folder / name
 
 
 @dataclass(frozen=True)
@@ -113,7 +102,7 @@ def make_music(
 
     music = draw_music(folder, n_tracks, seed=seed)
     clips = music.collection.clips
-    paths = [music.path(path) for path in clips["path"]]
+    paths = [music.folder / path for path in clips["path"]]
     if all(path.is_file() and WAVE(path).tags for path in paths):
         return music
     music.collection.write(music.folder, jobs=jobs, progress=progress)
@@ -137,8 +126,8 @@ def given_tags(music: DemoMusic) -> pl.DataFrame:
 
 def import_tags(library: Library, music: DemoMusic) -> ImportReport:
     """Write what the three say to a table, and import it."""
-    given_tags(music).write_csv(music.path(TAGS))
-    return library.import_tags(music.path(TAGS))
+    given_tags(music).write_csv(music.folder / TAGS)
+    return library.import_tags(music.folder / TAGS)
 
 
 def evaluate(library: Library, music: DemoMusic, model: StoredModel) -> DemoEvaluation:
@@ -147,7 +136,7 @@ def evaluate(library: Library, music: DemoMusic, model: StoredModel) -> DemoEval
     numbers = {track.path: track.id for track in library.tracks.all()}
     paths = music.collection.clips["path"]
     rows = np.flatnonzero(~music.is_tagged)
-    ids = [numbers[str(music.path(paths[int(row)]))] for row in rows]
+    ids = [numbers[str(music.folder / paths[int(row)])] for row in rows]
     probabilities = library.predictions.probabilities(model.id, ids)
     known = music.collection.tags.to_list()
     columns = [known.index(tag) for tag in model.vocabulary]
@@ -188,11 +177,11 @@ def write_page(
 ) -> Path:
     """Write the page beside the music; its path."""
     n_learnt = sum(tag["learnt"] for tag in model.report["tags"])
-    path = music.path(PAGE)
+    path, n_tagged = music.folder / PAGE, int(music.is_tagged.sum())
     page = render_page(
         facts={
             "tracks": f"{music.collection.n_tracks:,}",
-            f"tags that {PEOPLE} people gave to {music.n_tagged:,} of them": f"{n_given:,}",
+            f"tags that {PEOPLE} people gave to {n_tagged:,} of them": f"{n_given:,}",
             "different tags that it recognises by ear": f"{n_learnt} of {len(model.vocabulary)}",
             "mean AUC of the other half": f"{evaluation.auc.mean:.3f}",
         },
@@ -212,25 +201,10 @@ def chosen_rows(n: int) -> list[int]:
 
 def _track_card(music: DemoMusic, evaluation: DemoEvaluation, i: int) -> str:
     clip = music.collection.clips.row(int(evaluation.rows[i]), named=True)
-    picture = spectrogram_png(decode(music.path(clip["path"])).samples)
+    sound = decode(music.folder / clip["path"])
+    picture = spectrum_png(mel_energies(sound.samples, sound.rate, DEFAULTS))
     tags = evaluation.predicted_tags(i)
     return render_card(clip["title"], clip["artist"], clip["path"], picture, tags)
-
-
-def spectrogram_png(samples: Floats) -> bytes:
-    """A picture of a sound at the features' rate: time to the right, mel bands upwards."""
-    from matplotlib.image import imsave
-
-    mel = raise_to_floor(mel_spectrogram(samples - samples.mean(), DEFAULTS), DEFAULTS)
-    levels = decibels(mel)
-    step = max(1, round(len(levels) / PICTURE_WIDTH))
-    usable = len(levels) // step * step
-    levels = levels[:usable].reshape(-1, step, levels.shape[1]).mean(axis=1)  # (frames, bands)
-    high = float(levels.max())
-    file = io.BytesIO()
-    low = high - DEFAULTS.dynamic_range
-    imsave(file, levels.T[::-1], vmin=low, vmax=high, cmap="magma", format="png")
-    return file.getvalue()
 
 
 def render_page(

@@ -60,7 +60,13 @@ def grouped_folds(groups: ArrayLike, Y: ArrayLike, *, n_folds: int = 5, seed: in
     sizes = np.bincount(group_of)
     counts = np.hstack(_positives_and_negatives(labels, group_of, n_groups))
     rng = np.random.default_rng(seed)
-    return assign(sizes, counts, n_folds=n_folds, rng=rng)[group_of]
+    order = rng.permutation(n_groups)  # decides between groups that are alike
+    folds = Folds(sizes[order], counts[order], n_folds)
+    _place_large(folds)
+    _place_by_rarest_column(folds)
+    _close_gaps(folds, rng)
+    _even_out(folds)
+    return folds.fold[np.argsort(order)][group_of]
 
 
 @dataclass(frozen=True, eq=False)
@@ -207,15 +213,13 @@ class GroupedTagKFold(BaseCrossValidator):
 
 def _positives_and_negatives(labels: Ternary, index: Integers, n: int) -> tuple[Integers, Integers]:
     """(n, n_tags) twice: positive and negative labels of the clips with each index."""
-    positive = labels.positive
-    negative = ~positive if labels.known is None else labels.known & ~positive
     order = np.argsort(index, kind="stable")
     starts = np.searchsorted(index[order], np.arange(n))
 
     def total(mask: NDArray[np.bool_]) -> Integers:
         return np.add.reduceat(mask[order], starts, axis=0, dtype=np.int64)
 
-    return total(positive), total(negative)
+    return total(labels.positive), total(labels.known & ~labels.positive)
 
 
 def _group_index(groups: ArrayLike, n_clips: int) -> Integers:
@@ -304,33 +308,6 @@ class Folds:
         """Whether so many clips may go from one fold to the other without upsetting their sizes."""
         gap = self.size[source] - self.size[target]
         return np.abs(gap - 2 * clips) <= max(abs(gap), _LARGE_SHARE * self.capacity)
-
-
-def assign(
-    sizes: Integers,
-    counts: Integers,
-    *,
-    n_folds: int,
-    rng: np.random.Generator,
-) -> Integers:
-    """(n_groups,) the fold of each group.
-
-    Parameters
-    ----------
-    sizes : (n_groups,) clips of each group.
-    counts : (n_groups, n_columns) clips of each group that have a column.
-    n_folds : number of folds.
-    rng : decides between groups that are alike.
-    """
-    order = rng.permutation(len(sizes))
-    folds = Folds(sizes[order], counts[order], n_folds)
-    _place_large(folds)
-    _place_by_rarest_column(folds)
-    _close_gaps(folds, rng)
-    _even_out(folds)
-    result = np.empty(len(sizes), dtype=np.int64)
-    result[order] = folds.fold
-    return result
 
 
 def _capacity(sizes: Integers, n_folds: int) -> float:

@@ -105,7 +105,7 @@ class Ternary(NamedTuple):
     """Checked labels: which are positive, which are known, and how many of each a tag has."""
 
     positive: NDArray[np.bool_]  # (n_clips, n_tags)
-    known: NDArray[np.bool_] | None  # (n_clips, n_tags); None where everything is known
+    known: NDArray[np.bool_]  # (n_clips, n_tags)
     n_positive: Integers  # (n_tags,)
     n_known: Integers  # (n_tags,)
 
@@ -152,21 +152,16 @@ def checked(Y: ArrayLike, S: ArrayLike) -> tuple[Ternary, NDArray[np.floating]]:
 def ternary(Y: ArrayLike) -> Ternary:
     """Y as positive and known masks; ``DataError`` for values other than 0, 1 and NaN."""
     labels = matrix("Y", Y)
-    positive = labels == 1
-    known = None
-    if np.count_nonzero(positive) + np.count_nonzero(labels == 0) < labels.size:
-        known = ~np.isnan(labels)
-        wrong = known & ~positive & (labels != 0)
-        if wrong.any():
-            clip, tag = np.argwhere(wrong)[0]
-            raise DataError(
-                f"Y must hold 0, 1 and NaN (unknown) only. Got {np.count_nonzero(wrong)} other "
-                f"values, the first at clip {clip}, tag {tag}: {labels[clip, tag]}. Turn counts "
-                "and probabilities into labels first."
-            )
-    n_clips, n_tags = labels.shape
-    n_known = np.full(n_tags, n_clips) if known is None else known.sum(axis=0)
-    return Ternary(positive, known, positive.sum(axis=0), n_known)
+    positive, known = labels == 1, ~np.isnan(labels)
+    wrong = known & ~positive & (labels != 0)
+    if wrong.any():
+        clip, tag = np.argwhere(wrong)[0]
+        raise DataError(
+            f"Y must hold 0, 1 and NaN (unknown) only. Got {np.count_nonzero(wrong)} other values, "
+            f"the first at clip {clip}, tag {tag}: {labels[clip, tag]}. Turn counts and "
+            "probabilities into labels first."
+        )
+    return Ternary(positive, known, positive.sum(axis=0), known.sum(axis=0))
 
 
 def matrix(name: str, values: ArrayLike, axes: str = "(n_clips, n_tags)") -> NDArray[np.floating]:
@@ -334,8 +329,7 @@ def _sorted_keys(labels: Ternary, scores: NDArray[np.floating]) -> Iterator[tupl
         keys = ordinals(scores[:, tags].T)
         keys <<= 1
         keys |= labels.positive[:, tags].T
-        if labels.known is not None:
-            np.copyto(keys, _UNKNOWN, where=~labels.known[:, tags].T)
+        np.copyto(keys, _UNKNOWN, where=~labels.known[:, tags].T)
         keys.sort(axis=1)
         yield tags, keys
 
@@ -450,8 +444,7 @@ def reliability(Y: ArrayLike, S: ArrayLike) -> Reliability:
     apart, and needs more clips.
     """
     labels, scores = _checked_probabilities(Y, S)
-    known = slice(None) if labels.known is None else labels.known
-    y, s = labels.positive[known].ravel(), scores[known].ravel().astype(np.float64)
+    y, s = labels.positive[labels.known], scores[labels.known].astype(np.float64)
     n_bins = len(Reliability.edges) - 1
     place = np.clip(np.searchsorted(Reliability.edges, s, side="right") - 1, 0, n_bins - 1)
     n = np.bincount(place, minlength=n_bins)
@@ -481,8 +474,7 @@ def _per_tag(Y: ArrayLike, S: ArrayLike, metric: Callable[[Floats, Floats], floa
     labels, scores = _checked_probabilities(Y, S)
     values = np.full(scores.shape[1], np.nan)
     for tag in np.flatnonzero(labels.n_known > 0):
-        y, s = labels.positive[:, tag], scores[:, tag]
-        if labels.known is not None:
-            y, s = y[labels.known[:, tag]], s[labels.known[:, tag]]
+        known = labels.known[:, tag]
+        y, s = labels.positive[known, tag], scores[known, tag]
         values[tag] = metric(y.astype(np.float64), s.astype(np.float64))
     return MetricResult(values, labels.undefined())

@@ -24,7 +24,6 @@ from harmonium.synthetic.music import (
     ROLES,
     TAGGING,
     USER,
-    Part,
     SyntheticClip,
     generator,
     read_tables,
@@ -60,8 +59,12 @@ class ClipFacts:
 
     def instrument(self, *names: str) -> float:
         """How much any of these instruments stands out."""
-        found = (_prominence(part) for part in self.clip.parts if part.instrument in names)
-        return max(found, default=0.0)
+        found = [0.0]
+        for part in self.clip.parts:
+            if part.instrument in names:  # by the role, and by how loud it is for that role
+                role = ROLES[part.role]
+                found.append(role["prominence"] * 10 ** ((part.gain - role["gain"]) / 20))
+        return float(min(max(found), 1.0))
 
     def genre(self, *names: str) -> float:
         """How clearly the clip is of one of these genres."""
@@ -101,12 +104,6 @@ class ClipFacts:
         """The share of the parts that play one of these instruments; voices do not count."""
         found = [part.instrument in instruments for part in self.clip.parts if part.role != "voice"]
         return sum(found) / len(found) if found else if_none
-
-
-def _prominence(part: Part) -> float:
-    """By the role, and by how loud the part is for one with this role."""
-    role = ROLES[part.role]
-    return float(min(role["prominence"] * 10 ** ((part.gain - role["gain"]) / 20), 1.0))
 
 
 def above(value: float, threshold: float, width: float) -> float:
