@@ -52,12 +52,13 @@ def odds(x: Array) -> tuple[Array, Array]:
 
 
 class Estimate(NamedTuple):
-    """Approximate marginals of each clip, and how far they are from converged."""
+    """Marginals of each clip, and how far they are from converged."""
 
     y: Array  # (B, C), p(y_j = 1)
     h: Array  # (B, n), p(h_k = 1)
     residual: Array  # (B,), largest undamped change in the last step; or a standard error
-    pairs: Array | None = None  # (n, C, B), p(h_k = 1, y_j = 1), where asked for
+    pairs: Any = None  # (n, C, B), p(h_k = 1, y_j = 1), where asked for
+    log_z: Any = None  # (B,), log Σ_{y, h} exp(-E(y, h)), of exact inference
 
 
 class _Form(NamedTuple):

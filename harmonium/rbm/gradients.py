@@ -150,11 +150,8 @@ class BeliefPropagation(WithoutNoise):
         return _descent(params, batch, positive, negative), logits
 
     def _moments(self, field: Field, y: Array, w: Array) -> Moments:
-        tags, hidden, _, pairs = belief_propagation(
-            field, y, steps=self.steps, damping=self.damping, pairs=True
-        )
-        assert pairs is not None
-        return tags, hidden, jnp.sum(pairs * w[None, None, :], axis=2)
+        found = belief_propagation(field, y, steps=self.steps, damping=self.damping, pairs=True)
+        return found.y, found.h, jnp.sum(found.pairs * w[None, None, :], axis=2)
 
 
 @dataclass(frozen=True)

@@ -133,16 +133,8 @@ def fill_unknown(field: Field, y: Array, noise: Array) -> Array:
 # Enumeration. --------------------------------------------------------------------------------
 
 
-class Exact(NamedTuple):
-    """Marginals and log partition function of each clip."""
-
-    y: Array  # (B, C), p(y_j = 1)
-    h: Array  # (B, n), p(h_k = 1)
-    log_z: Array  # (B,), log Σ_{y, h} exp(-E(y, h)) over the unknown tags
-
-
-def exact(field: Field, y: Array) -> Exact:
-    """p(y_j = 1), p(h_k = 1) and log Z given the known tags; NaN in ``y`` (B, C) is unknown."""
+def exact(field: Field, y: Array) -> Estimate:
+    """p(y_j = 1), p(h_k = 1) and log Z, over the unknown tags, given the known; NaN is unknown."""
     free = clamp(field, y)
     n, n_tags = field.U.shape
     if n_tags <= n:
@@ -150,7 +142,7 @@ def exact(field: Field, y: Array) -> Exact:
     else:
         hidden, tags, log_z = _enumerate(field.U, free.c, free.d)
     known_bias = jnp.sum(jnp.where(jnp.isnan(y), 0.0, field.d * y), axis=1)
-    return Exact(unclamp(tags, y), hidden, log_z + known_bias)
+    return Estimate(unclamp(tags, y), hidden, jnp.zeros_like(log_z), log_z=log_z + known_bias)
 
 
 def log_likelihood(field: Field, y: Array) -> Array:
@@ -342,9 +334,8 @@ def _program(
     if method == "lbp":
         return _by_tiles(field, y, steps, damping, tolerance)
     if method == "exact":
-        result = exact(field, y)
-        return result.y, result.h, jnp.zeros_like(result.log_z)
-    if method == "mean_field":
+        estimate = exact(field, y)
+    elif method == "mean_field":
         estimate = mean_field(field, y, steps=steps)
     else:
         key = jax.random.fold_in(jax.random.key(seed), number)
