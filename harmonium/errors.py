@@ -21,6 +21,7 @@ Each message names what was wrong, the value received, and a way out; `did_you_m
 a misspelling. The command line prints the message alone, without a traceback.
 """
 
+import os
 from collections.abc import Callable, Collection
 
 
@@ -115,3 +116,8 @@ def did_you_mean(
 def counted(number: int, what: str) -> str:
     """A number of things in words, such as "1 track" or "1,200 tracks"."""
     return f"{number:,} {what}{'' if number == 1 else 's'}"
+
+
+def readable(path: str | os.PathLike[str]) -> str:
+    """A path as text, with bytes that are not UTF-8 as \\xNN."""
+    return os.fsencode(path).decode(errors="backslashreplace")

@@ -9,7 +9,7 @@ from typing import BinaryIO
 
 from platformdirs import user_cache_path, user_data_path
 
-from harmonium.errors import DataError
+from harmonium.errors import DataError, readable
 
 try:
     import fcntl
@@ -110,8 +110,3 @@ def absolute_path(path: str | os.PathLike[str]) -> str:
         else:
             done = os.path.join(done, part)  # noqa: PTH118
     return done
-
-
-def readable(path: str | os.PathLike[str]) -> str:
-    """A path as text, with bytes that are not UTF-8 as \\xNN."""
-    return os.fsencode(path).decode(errors="backslashreplace")

@@ -28,8 +28,8 @@ from harmonium.arrays import Floats, Ids
 from harmonium.audio.decoding import PathLike, quoted
 from harmonium.audio.extractors import Extractor, get_extractor
 from harmonium.engine import Engine, EngineError, Runner, Serial, TimedOut, WorkerDied
-from harmonium.errors import AudioError, DataError, HarmoniumError
-from harmonium.files import atomic_file, check_writable, readable
+from harmonium.errors import AudioError, DataError, HarmoniumError, readable
+from harmonium.files import atomic_file, check_writable
 
 if TYPE_CHECKING:
     import polars as pl

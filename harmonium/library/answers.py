@@ -197,10 +197,7 @@ def complete_track(
 ) -> Completion:
     """What the model says of a track, given a person's whole answer, and what others say.
 
-    Parameters
-    ----------
-    yes, no : tags, in any spelling; those that the model does not know change nothing
-    person : who answers; what they said before does not count beside the answer
+    What the person said before does not count. Tags that the model does not know change nothing.
     """
     tagger, x, observed = observed_track(snapshot, track_id, yes, no, person)
     before = snapshot.probabilities(np.array([track_id]))[0]
@@ -343,10 +340,6 @@ def learn_answers(library: Library, progress: Progress | None = None) -> QuickRe
 
     To be called after answers have begun or ended. Threads and processes may call it at any time:
     what is stored follows from the answers that are in force at the end.
-
-    Parameters
-    ----------
-    progress : called with (tracks done, tracks) where tracks must be made comparable first
     """
     began = time.perf_counter()
     features.update_sound_vectors(library, progress)

@@ -18,9 +18,6 @@ from harmonium.library.store.models import UNREACHABLE, StoredModel
 from harmonium.library.store.schema import HIDDEN, RENAMED
 from harmonium.library.store.tracks import FORGOTTEN
 
-ME = "me"
-"""Whose tags they are, where nobody is named."""
-
 
 def forget(library: Library, ids: Sequence[int]) -> int | None:
     """Take tracks out of the library, with what people say of them; the number of the change.

@@ -43,8 +43,8 @@ from harmonium.audio.extractors import (
     with_windows,
 )
 from harmonium.engine import Engine, available_cores
-from harmonium.errors import FileTagError, LibraryError
-from harmonium.files import absolute_path, readable
+from harmonium.errors import FileTagError, LibraryError, readable
+from harmonium.files import absolute_path
 from harmonium.library.filetags import audio_digest, read_tags
 from harmonium.library.library import Library
 from harmonium.library.store import features
@@ -161,16 +161,7 @@ def index(
 ) -> IndexReport:
     """Bring a library up to date with folders and files, as `Library.index` without tagging.
 
-    Parameters
-    ----------
-    extractor, jobs, engine, cache, time_limit : as in `extract_files`
-
-    Raises
-    ------
-    LibraryError
-        if nothing was named, and nothing indexed before
-    EngineError, DataError
-        if the engine, the extractor or the cache cannot be used; never because of a file
+    A `LibraryError` says that nothing was named, and nothing indexed before; no file is an error.
     """
     named = extractor or kept_extractor(library) or ("paper" if windows else DEFAULT)
     if windows is not None and isinstance(named, str):

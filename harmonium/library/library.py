@@ -364,8 +364,7 @@ class Library:
         from harmonium.library.tagger import tag_library, use_builtin
 
         n = tag_library(self, use_builtin(self), again=again, progress=progress)
-        if learn:
-            self._learn()
+        self._learn(learn)
         return n
 
     def tag_new(self, progress: Progress | None = None) -> int | None:
@@ -472,8 +471,7 @@ class Library:
         fits, misfits = read_said(tags)
         fits, misfits = [*fits, *yes], [*misfits, *no]
         said = say(self, self.track(track), fits, misfits, unsay, person=person, change=change)
-        if learn and said.change is not None:
-            self._learn()
+        self._learn(learn and said.change is not None)
         return said
 
     def doubts(
@@ -537,10 +535,11 @@ class Library:
 
         return learn_answers(self, progress)
 
-    def _learn(self) -> None:
-        """Learn from what was kept; where that fails, the next `learn` says why."""
+    def _learn(self, wanted: bool) -> None:
+        """Learn from what was kept, if wanted; where that fails, the next `learn` says why."""
         with suppress(HarmoniumError):
-            self.learn()
+            if wanted:
+                self.learn()
 
     def improvement(self, change: int | None = None) -> "Improvement | None":
         """How well the last answers, or those of a change, were predicted beforehand."""
@@ -553,8 +552,7 @@ class Library:
         from harmonium.library.edits import rename_tag
 
         renamed = rename_tag(self, old, new)
-        if learn:
-            self._learn()
+        self._learn(learn)
         return renamed
 
     def hide(self, tag: str, *, learn: bool = True) -> int:
@@ -562,8 +560,7 @@ class Library:
         from harmonium.library.edits import hide_tag
 
         change = hide_tag(self, tag)
-        if learn:
-            self._learn()
+        self._learn(learn)
         return change
 
     def forget(self, *tracks: TrackName, learn: bool = True) -> int | None:
@@ -571,8 +568,7 @@ class Library:
         from harmonium.library.edits import forget
 
         change = forget(self, list(dict.fromkeys(self.track(one).id for one in tracks)))
-        if learn:
-            self._learn()
+        self._learn(learn)
         return change
 
     def list_models(self) -> "list[ModelEntry]":
@@ -586,8 +582,7 @@ class Library:
         from harmonium.library.models import use_model
 
         change = use_model(self, number)
-        if learn and change is not None:
-            self._learn()
+        self._learn(learn and change is not None)
         return change
 
     def compare_models(self, a: int, b: int) -> "ModelComparison":
@@ -683,8 +678,7 @@ class Library:
 
         number = last_change(self).id if change is None else change
         report = undo_change(self, number, exact=exact, progress=progress)
-        if learn and (report.ended or report.revived or report.values_restored):
-            self._learn()
+        self._learn(learn and bool(report.ended or report.revived or report.values_restored))
         return report
 
     def doctor(self, doubts: int = 20) -> "Health":
@@ -729,16 +723,9 @@ class Library:
     def find_tracks(
         self, *named: TrackName, query: str | None = None
     ) -> tuple[list[int], set[str] | None]:
-        """The present tracks that are named and found; with folders, also the files meant.
+        """The present tracks that are named, also by folders, and for which a query is likely.
 
-        Parameters
-        ----------
-        named : tracks, and folders of files; by default all tracks
-        query : only tracks for which this is more likely than not
-
-        Returns
-        -------
-        the numbers of the tracks, ascending, and the files that were named; None if none were
+        Returns their numbers, ascending, and the files that were named; None if none were.
         """
         chosen, files = set(self.tracks.ids().tolist()), None
         if named:

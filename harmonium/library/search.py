@@ -310,11 +310,8 @@ def rank(
 ) -> Found:
     """What is known of all tracks that may answer a question, in no order.
 
-    Parameters
-    ----------
-    like : the number of a track; the others are ordered by probability times similarity to it, and
-        those that are less alike than chance come last
-    predicted : whether to leave out what people's tags answer: only what the model adds is found
+    With ``like``, a track, the score is the probability times the similarity to it; those that are
+    less alike than chance come last. With ``predicted``, only what the model adds is found.
     """
     names = [] if query is None else query.tags
     agreed = snapshot.agreed(names)

@@ -30,7 +30,7 @@ from harmonium.library.store.features import SoundVectors
 from harmonium.library.store.models import Owner, Steps, packed, steps_of, unpacked
 from harmonium.library.store.opinions import Agreement, VerdictTable, agreed_tags
 from harmonium.library.store.schema import BLOCK, prediction, track
-from harmonium.library.store.tracks import Track
+from harmonium.library.store.tracks import Track, track_name
 from harmonium.library.tagger import OTHER, Tagger, no_model, tag_groups, thresholds_for
 
 T = TypeVar("T")
@@ -298,14 +298,15 @@ class Snapshot:
     @_part
     def _by_name(self) -> Ids:
         """The tracks whose files are there, in the order of their names."""
-        rows = self._present(track.c.id, track.c.artist, track.c.title, track.c.path)
-        return np.array([row[0] for row in sorted(rows, key=lambda row: _key(*row[1:]))], np.int64)
+        rows = self._present(track.c.path, track.c.title, track.c.artist, track.c.id)
+        rows = sorted(rows, key=lambda row: track_name(*row[:3]).casefold())
+        return np.array([row.id for row in rows], np.int64)
 
     @_part
     def _names(self) -> list[str]:
         """Title, artist, album and file name of each of `ids`, in lower case."""
         return [
-            "\n".join([*(word or "" for word in words), _file_name(path)]).casefold()
+            "\n".join([*(word or "" for word in words), track_name(path)]).casefold()
             for *words, path in self._present(
                 track.c.title, track.c.artist, track.c.album, track.c.path
             )
@@ -451,13 +452,9 @@ class Snapshot:
         count: bool = True,
         shown_tags: bool = False,
     ) -> SearchResult:
-        """One page of the tracks that answer a question.
+        """One page of the tracks that answer a question; ``shown_tags`` as of `page`.
 
-        Parameters
-        ----------
-        count : whether to count all that was found; otherwise only if it is less than a page, for
-            a search that is made once
-        shown_tags : whether hits have the tags that say most of them
+        Without ``count``, what was found is counted only if it is less than a page.
         """
         self._make_comparable(question)
         with self.library.reading():
@@ -620,14 +617,3 @@ def _tags_in(text: str) -> tuple[str, ...]:
     values = [value for some in json.loads(text).values() for value in some]
     parts = (possible_parts(value) for value in values)
     return tuple({*map(normalise_tag, values), *(part for some in parts for part in some)})
-
-
-def _key(artist: str | None, title: str | None, path: str) -> str:
-    """What a track is ordered by: `Track.name` in lower case."""
-    if title:
-        return (f"{artist} - {title}" if artist else title).casefold()
-    return _file_name(path).casefold()
-
-
-def _file_name(path: str) -> str:
-    return path.replace("\\", "/").rpartition("/")[2]

@@ -434,10 +434,7 @@ def tag_library(
     """Store what the model predicts for all present tracks that it has not tagged yet; how many.
 
     Each block of tracks is stored when it is done, so that an interrupted run goes on from there.
-
-    Parameters
-    ----------
-    again : whether to tag anew the tracks that it has tagged already
+    With ``again``, the tracks that it has tagged already are tagged anew.
     """
     model = model or current_model(library)
     assert model.id is not None

@@ -30,8 +30,8 @@ from harmonium.errors import (
     NoLibraryError,
     NotInLibraryError,
     UnknownTagError,
+    readable,
 )
-from harmonium.files import readable
 from harmonium.library import tags as library_tags
 from harmonium.library.answers import CompletedTag, TagOfTrack
 from harmonium.library.doubts import Doubt

@@ -334,7 +334,7 @@ def _train(library: Any, asked: dict[str, Any], report: Report) -> dict[str, Any
 
 
 def _write(library: Any, asked: dict[str, Any], report: Report) -> dict[str, Any]:
-    from harmonium.files import readable
+    from harmonium.errors import readable
 
     plan = library.plan_write(
         query=asked["q"],

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from harmonium import __version__
 from harmonium.data.tag_names import normalise_tag
-from harmonium.errors import LibraryError
-from harmonium.files import absolute_path, readable
+from harmonium.errors import LibraryError, readable
+from harmonium.files import absolute_path
 from harmonium.library import Library
 from harmonium.library.edits import RenamedTag
 from harmonium.library.export import playlist

@@ -17,8 +17,7 @@ from typing import Any, BinaryIO, Self, TypeAlias
 
 from mutagen import MutagenError
 
-from harmonium.errors import FileTagError
-from harmonium.files import readable
+from harmonium.errors import FileTagError, readable
 
 LIST_FIELDS = ("genre", "mood", "grouping")
 """The fields that hold a list of tags."""

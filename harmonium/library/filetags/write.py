@@ -7,8 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, BinaryIO, Self, TypeAlias
 
-from harmonium.errors import FileChangedError, FileTagError
-from harmonium.files import readable
+from harmonium.errors import FileChangedError, FileTagError, readable
 from harmonium.library.filetags.formats import (
     COMMENT,
     FIELDS,

@@ -621,7 +621,7 @@ class VerdictTable:
             return cls.of(library.opinions.triples(), tree)
         with library.connect() as connection:
             wanted = {one for name in names for one in (name, *tree.counts_for(name))}
-            opinions = _read_opinions(connection, wanted)
+            opinions = _read_opinions(connection, wanted, people=bool(tree))
             return cls.of(opinions, tree, lambda tracks: people_of(connection, tracks))
 
     @classmethod
@@ -681,10 +681,12 @@ class VerdictTable:
         return dict(zip(self.names, np.split(order, ends), strict=False))
 
 
-def _read_opinions(connection: sa.Connection, names: Iterable[str]) -> pl.DataFrame:
-    """The opinions in force with some tags, with the numbers of people in place of their names."""
+def _read_opinions(
+    connection: sa.Connection, names: Iterable[str], *, people: bool
+) -> pl.DataFrame:
+    """The opinions in force with some tags; with the numbers of ``people``, or 0 for each."""
     # As texts: thousands of rows would each become an object first. -12: they reject it for 12.
-    numbers = (opinion.c.track_id * opinion.c.value, opinion.c.person_id)
+    numbers = [opinion.c.track_id * opinion.c.value, *([opinion.c.person_id] if people else [])]
     texts = (sa.func.aggregate_strings(sa.cast(number, sa.String), ",") for number in numbers)
     query = (
         sa.select(tag.c.name, *texts)
@@ -692,20 +694,15 @@ def _read_opinions(connection: sa.Connection, names: Iterable[str]) -> pl.DataFr
         .where(_IN_FORCE, tag.c.name.in_(names))
         .group_by(tag.c.name)
     )
-    rows = connection.execute(query).all()
-    tracks, people = (
-        np.fromstring(",".join(row[i] for row in rows), np.int64, sep=",") for i in (1, 2)
-    )
-    lengths = [row[1].count(",") + 1 for row in rows]
-    names = pl.Series([row[0] for row in rows], dtype=pl.String)
-    return pl.DataFrame(
-        {
-            "person": people,
-            "track_id": np.abs(tracks),
-            "tag": names.gather(np.repeat(np.arange(len(rows)), lengths)),
-            "value": np.sign(tracks),
-        }
-    )
+    schema = {"person": pl.Int64, "track_id": pl.Int64, "value": pl.Int64, "tag": pl.String}
+    parts = [pl.DataFrame(schema=schema)]
+    for name, *columns in connection.execute(query):
+        tracks, *who = (np.fromstring(text, np.int64, sep=",") for text in columns)
+        speaking = who[0] if people else np.zeros_like(tracks)
+        values = (speaking, np.abs(tracks), np.sign(tracks))
+        frame = pl.DataFrame(dict(zip(schema, values, strict=False)))
+        parts.append(frame.with_columns(tag=pl.lit(name)))
+    return pl.concat(parts)
 
 
 def _touched(library: Library, since: LibraryVersion) -> Ids:

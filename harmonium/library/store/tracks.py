@@ -92,9 +92,14 @@ class Track:
     @property
     def name(self) -> str:
         """What to call it: artist and title, or the name of the file."""
-        if self.title:
-            return f"{self.artist} - {self.title}" if self.artist else self.title
-        return self.path.replace("\\", "/").rpartition("/")[2]
+        return track_name(self.path, self.title, self.artist)
+
+
+def track_name(path: str, title: str | None = None, artist: str | None = None) -> str:
+    """Artist and title, or the name of the file."""
+    if title:
+        return f"{artist} - {title}" if artist else title
+    return path.replace("\\", "/").rpartition("/")[2]
 
 
 class Tracks(LibraryPart):
