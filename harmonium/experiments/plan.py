@@ -159,62 +159,40 @@ def fold_state(recipe: Recipe, arm: Arm, test_fold: int, results: Results) -> Fo
     asked as ``search_known`` says; the test fold has no part in it.
     """
     others = [(test_fold + i) % recipe.n_folds for i in range(1, recipe.n_folds)]
+    axes = ("inference", "known", "n_folds", "seed", "search_known")
+    common: dict[str, Any] = {name: getattr(recipe, name) for name in axes}
+    common |= {name: getattr(arm, name) for name in ("dataset", *ARM_AXES)}
+    common |= {"model": arm.model.name, "estimator": arm.model.estimator, "test_fold": test_fold}
+
+    def runs_with(settings: dict[str, Any], folds: list[int]) -> list[Run]:
+        return [Run(**common, settings=settings, valid_fold=fold) for fold in folds]
+
     settings = {**arm.model.settings, **arm.settings}
     stages: list[Stage] = []
     runs: list[Run] = []
+    final: list[Run] = []
     for values in arm.model.search:
         points = grid(values)
         if len(points) > 1:
             folds = others[: recipe.search_folds]
-            tried = [
-                _runs(recipe, arm, {**settings, **point}, test_fold, folds) for point in points
-            ]
+            tried = [runs_with({**settings, **point}, folds) for point in points]
             runs += itertools.chain(*tried)
             if any(run.key not in results for run in runs):
-                return _state(None, stages, [], runs, results)
+                break
             aucs = [mean_validation_auc(of_point, results) for of_point in tried]
             stages.append((points, aucs))
             points = [points[np.argmax(aucs)]]  # the first of equals
         settings = {**settings, **points[0]}
-    final = _runs(recipe, arm, settings, test_fold, others)
-    return _state(settings, stages, final, [*runs, *final], results)
-
-
-def _runs(
-    recipe: Recipe, arm: Arm, settings: dict[str, Any], test_fold: int, valid_folds: Iterable[int]
-) -> list[Run]:
-    return [
-        Run(
-            dataset=arm.dataset,
-            model=arm.model.name,
-            estimator=arm.model.estimator,
-            settings=settings,
-            smoothing=arm.smoothing,
-            clips=arm.clips,
-            features=arm.features,
-            unsure=arm.unsure,
-            inference=recipe.inference,
-            known=recipe.known,
-            n_folds=recipe.n_folds,
-            test_fold=test_fold,
-            valid_fold=valid_fold,
-            seed=recipe.seed,
-            search_known=recipe.search_known,
-        )
-        for valid_fold in valid_folds
-    ]
-
-
-def _state(
-    settings: dict[str, Any] | None,
-    stages: list[Stage],
-    final: list[Run],
-    runs: list[Run],
-    results: Results,
-) -> FoldState:
-    missing = [run for run in runs if run.key not in results]
-    done = {run.key: run for run in runs if run.key in results}
-    return FoldState(settings, stages, final, missing, list(done.values()))
+    else:
+        final = runs_with(settings, others)
+    runs += final
+    return FoldState(
+        settings=settings if final else None,
+        stages=stages,
+        final=final,
+        missing=[run for run in runs if run.key not in results],
+        done=list({run.key: run for run in runs if run.key in results}.values()),
+    )
 
 
 def mean_validation_auc(runs: Sequence[Run], results: Results) -> float:

@@ -28,16 +28,15 @@ Known = float | str
 """How much of a clip's tags a model is given: a share of those that are known, or `ONE`."""
 
 
-OURS, SKLEARN = "harmonium.estimators", "sklearn."
+SKLEARN = "sklearn."
 MODELS = {
-    "DiscriminativeRBM": OURS,
-    "GenerativeRBM": OURS,
-    "MLPTagger": OURS,
-    "LogisticTagger": OURS,
-    "SVMTagger": OURS,
-    "ChainTagger": OURS,
-    "CooccurrenceTagger": OURS,
-    "NaiveBayesTagger": OURS,
+    **dict.fromkeys(
+        (
+            *("DiscriminativeRBM", "GenerativeRBM", "MLPTagger", "LogisticTagger", "SVMTagger"),
+            *("ChainTagger", "CooccurrenceTagger", "NaiveBayesTagger"),
+        ),
+        "harmonium.estimators",
+    ),
     f"{SKLEARN}MLPClassifier": "sklearn.neural_network",
     f"{SKLEARN}LogisticRegression": "sklearn.linear_model",
 }

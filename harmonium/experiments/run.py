@@ -35,7 +35,7 @@ from harmonium.evaluation import (
 )
 from harmonium.evaluation.metrics import are_probabilities
 from harmonium.experiments.datasets import DatasetSpec, PreparedDataset, load_dataset
-from harmonium.experiments.plan import Run, missing, ways_to_test
+from harmonium.experiments.plan import CLIP_MEASURES, Run, missing, ways_to_test
 from harmonium.experiments.recipe import ONE, SKLEARN, Known, Recipe, model_class
 from harmonium.experiments.results import ResultStore
 
@@ -150,11 +150,11 @@ def _stacks(runs: Iterable[Run]) -> list[Runs]:
         for members in stacks.values()
         for first in range(0, len(members), MAX_STACK)
     ]
-    return sorted(parts, key=lambda runs: ("RBM" not in runs[0].estimator, -_work(runs)))
 
+    def order(runs: Runs) -> tuple[bool, int]:
+        return "RBM" not in runs[0].estimator, -len(runs) * (runs[0].dataset.n_clips or 1)
 
-def _work(runs: Runs) -> int:
-    return len(runs) * (runs[0].dataset.n_clips or 1)
+    return sorted(parts, key=order)
 
 
 def _train_and_test(runs: Runs) -> list[RunOutput]:
@@ -176,9 +176,7 @@ def _train_and_test(runs: Runs) -> list[RunOutput]:
     targets = _smoothed_tags(*which) if run.smoothing else data.targets(run.unsure)
     smoothed = time.perf_counter()
     if len(runs) > 1:
-        from harmonium.estimators.gradient_tagger import (
-            fit_stacked,  # JAX, which not every model needs
-        )
+        from harmonium.estimators.gradient_tagger import fit_stacked  # imports JAX
 
         fit_stacked(models, X, data.Y, train, valid, targets=targets)
     else:
@@ -395,11 +393,10 @@ def judge(model: Any, X: Matrix, Y: Matrix, known: Known, seed: Sequence[int]) -
     aucs = auc_per_tag(labels, scores).values.tolist()
     found: dict[str, Any] = {
         "auc": [None if np.isnan(auc) else auc for auc in aucs],
-        "clip_auc": _mean_over_clips(about.clips, auc_per_clip(labels, scores)),
-        "clip_precision_at_3": _mean_over_clips(
-            about.clips, precision_at_k_per_clip(labels, scores, k=3)
-        ),
     }
+    of_clips = (auc_per_clip(labels, scores), precision_at_k_per_clip(labels, scores, k=3))
+    for name, result in zip(CLIP_MEASURES, of_clips, strict=True):
+        found[name] = _mean_over_clips(about.clips, result)
     if are_probabilities(plain):
         parts = {"plain": reliability(labels, plain), "corrected": reliability(labels, scores)}
         found["reliability"] = {

@@ -29,9 +29,7 @@ from harmonium.experiments.report.numbers import (
     Comparison,
     Score,
     Summary,
-    by_dataset,
     compare,
-    distinct,
     format_difference,
     format_duration,
     format_p,
@@ -166,11 +164,8 @@ Pair = tuple[str, str, str, str, Comparison]
 def _pairs(summary: Summary, axis: str, *, every: bool = False) -> list[Pair]:
     """Scores that differ on one axis only: each less the first of them, or ``every`` two."""
     common = summary.varying("dataset", axis)
-    alike = grouped(
-        summary.scores, lambda s: tuple(s.axes[other] for other in ("dataset", *common))
-    )
     pairs = []
-    for first, *rest in alike.values():
+    for first, *rest in grouped(summary.scores, "dataset", *common).values():
         of_first = [(score, first) for score in rest]
         for one, other in itertools.combinations([first, *rest], 2) if every else of_first:
             if found := compare(one, other):
@@ -191,7 +186,7 @@ def _difference_table(
     rows = []
     for *texts, pair in pairs:
         difference = (format_difference(pair.difference, pair.error), format_p(pair.p))
-        numbers = [pair.n_tested, pair.n_folds]
+        numbers = [pair.n_tested, pair.common.sum()]
         for test in pair.tests.values():
             numbers += [test.n_better, test.n_worse]
         rows.append((*texts, *difference, *map(str, numbers)))
@@ -222,8 +217,8 @@ Rows = dict[tuple[str, bool], dict[str, Score]]
 def _rows(summary: Summary) -> tuple[Rows, list[str]]:
     """The rows of Table 2 and the names of the models."""
     axes = ("model", *summary.varying("dataset", "smoothing", "model"))
-    alike = grouped(summary.scores, lambda score: (score.axes["dataset"], score.axes["smoothing"]))
-    places = itertools.product(distinct(summary.scores, "dataset"), _SIGN)
+    alike = grouped(summary.scores, "dataset", "smoothing")
+    places = itertools.product(grouped(summary.scores, "dataset"), _SIGN)
     rows = {at: {score.name(axes): score for score in alike[at]} for at in places if at in alike}
     return rows, list(dict.fromkeys(name for scores in rows.values() for name in scores))
 
@@ -234,7 +229,7 @@ def comparison(summary: Summary) -> Items:
     pairs = _pairs(summary, "model", every=True)
     first = summary.scores[0].arm.model.name
     mixed: list[Pair] = []  # the first model on raw tags, the others on smoothed ones
-    for dataset, scores in by_dataset(summary.scores).items():
+    for dataset, scores in grouped(summary.scores, "dataset").items():
         raw = [s for s in scores if s.arm.model.name == first and not s.arm.smoothing]
         others = [s for s in scores if s.arm.model.name != first and s.arm.smoothing]
         for one, other in itertools.product(raw, others):
@@ -319,7 +314,7 @@ def _count_figure(
     """Bars to the right and to the left, of (dataset, what is compared, comparison)."""
     panels: dict[str, Panel] = {}
     for dataset, compared, found in pairs:
-        folds = "" if found.complete else f", {found.n_folds} folds"
+        folds = "" if found.common.all() else f", {found.common.sum()} folds"
         group, test = f"{compared}, {found.n_tested} tags{folds}", found.tests["none"]
         panel = panels.setdefault(dataset, {f"{whose} better": [], f"{whose} worse": []})
         for points, count in zip(panel.values(), (test.n_better, -test.n_worse), strict=True):
@@ -506,7 +501,7 @@ def _grid(summary: Summary, form: AxisForm) -> tuple[list[str], dict[str, dict[s
             return 0
         return 1e-9 if value == ONE else math.inf if form.axis == "clips" and not value else value
 
-    places = sorted(distinct(summary.scores, form.axis), key=order)
+    places = sorted(grouped(summary.scores, form.axis), key=order)
     axes = summary.varying("dataset", form.axis)
     grid: dict[str, dict[str, list[Any]]] = {}
     for score in summary.scores:
@@ -575,7 +570,7 @@ def search(summary: Summary) -> Items:
         )
     rows: list[tuple[str, ...]] = []
     figures: Items = []
-    for dataset, arms in by_dataset(searched).items():
+    for dataset, arms in grouped(searched, "dataset").items():
         panels: dict[str, Panel] = {}
         notes: dict[str, list[str]] = {}
         for arm in arms:
@@ -759,7 +754,7 @@ def unfinished_table(summary: Summary) -> Table:
     """A row per arm that is partly there, and one per dataset for those without a finished fold."""
     rows = []
     n_folds = summary.recipe.n_folds
-    for dataset, arms in by_dataset(summary.unfinished).items():
+    for dataset, arms in grouped(summary.unfinished, "dataset").items():
         names = {summary.arm_name(arm): arm.n_finished for arm in arms}
         rows += [(dataset, name, f"{n}/{n_folds}") for name, n in names.items() if n]
         if missing := [name for name, n in names.items() if not n]:

@@ -4,9 +4,9 @@
 """
 
 import math
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,7 +29,6 @@ from harmonium.experiments.recipe import ONE, Recipe
 from harmonium.experiments.results import RESULTS
 
 Numbers = NDArray[np.float64]
-T = TypeVar("T")
 
 NOTHING = "—"
 """The text of a cell that has no value."""
@@ -129,29 +128,20 @@ class Summary:
     def varying(self, *but: str) -> tuple[str, ...]:
         """The axes on which the arms and tests differ, except some."""
         scores = [score for arm in self.arms for score in arm]
-        return tuple(a for a in scores[0].axes if a not in but and len(distinct(scores, a)) > 1)
+        return tuple(a for a in scores[0].axes if a not in but and len(grouped(scores, a)) > 1)
 
     def arm_name(self, score: Score) -> str:
         """The model and whatever else tells an arm from the others on its dataset."""
         return score.name(("model", *self.varying("dataset", "model", *WayToTest._fields)))
 
 
-def distinct(scores: Iterable[Score], axis: str) -> list[Any]:
-    """The values on an axis, each once, in the order of the recipe."""
-    return list(dict.fromkeys(score.axes[axis] for score in scores))
-
-
-def grouped(values: Iterable[T], key: Callable[[T], Hashable]) -> dict[Any, list[T]]:
-    """The values by their key, in the order in which the keys are found."""
-    found: dict[Any, list[T]] = {}
-    for value in values:
-        found.setdefault(key(value), []).append(value)
+def grouped(scores: Iterable[Score], *axes: str) -> dict[Any, list[Score]]:
+    """The scores by their value on an axis, or by those on several, in the order of the recipe."""
+    found: dict[Any, list[Score]] = {}
+    for score in scores:
+        key = tuple(score.axes[axis] for axis in axes)
+        found.setdefault(key if len(axes) > 1 else key[0], []).append(score)
     return found
-
-
-def by_dataset(scores: Iterable[Score]) -> dict[str, list[Score]]:
-    """The scores by the label of their dataset."""
-    return grouped(scores, lambda score: score.axes["dataset"])
 
 
 def mean_known(values: Numbers, axis: int | None = None) -> Any:
@@ -170,10 +160,8 @@ def standard_error(values: Numbers) -> float:
 class Comparison(NamedTuple):
     """Two scores on the same folds and tags."""
 
-    n_folds: int
-    """Test folds that both have finished."""
-    complete: bool
-    """Whether these are all test folds."""
+    common: NDArray[np.bool_]
+    """(n_folds,) whether both have finished a test fold."""
     difference: float
     """The mean over tags and then over folds of the first AUC less the second."""
     error: float
@@ -202,8 +190,7 @@ def compare(first: Score | None, second: Score | None) -> Comparison | None:
     by_fold = mean_known(first.aucs - second.aucs, axis=1)
     overall = paired_t_tests(by_fold[:, None], np.zeros((len(by_fold), 1)))
     return Comparison(
-        n_folds=int(common.sum()),
-        complete=bool(common.all()),
+        common=common,
         difference=float(overall.difference[0]),
         error=standard_error(by_fold),
         p=float(overall.p[0]),
