@@ -4,10 +4,9 @@ import hashlib
 import inspect
 import json
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
@@ -35,18 +34,12 @@ GROUPS = ("artist", "track", "item")
 class DatasetSpec:
     """A dataset, and what is taken from it."""
 
-    name: str
-    """As `harmonium data list` shows it, or "generated"."""
-    label: str = ""
-    """In tables and figures; by default the name."""
-    n_tags: int | None = None
-    """The most popular tags only."""
-    min_positives: int = 5
-    """Tags with fewer positive clips than this are left out."""
-    groups: Literal["artist", "track", "item"] = "artist"
-    """What no two folds share: "artist", "track" or "item"."""
-    options: dict[str, Any] = field(default_factory=dict)
-    """Options of the dataset's loader, or of the generated collection."""
+    name: str  # as `harmonium data list` shows it, or "generated"
+    label: str = ""  # in tables and figures; by default the name
+    n_tags: int | None = None  # the most popular tags only
+    min_positives: int = 5  # tags with fewer positive clips than this are left out
+    groups: Literal["artist", "track", "item"] = "artist"  # what no two folds share
+    options: dict[str, Any] = field(default_factory=dict)  # of the loader or the generator
 
     def __hash__(self) -> int:
         return hash((self.name, self.label, self.n_tags))
@@ -101,18 +94,14 @@ CATALOGUE = {
 class PreparedDataset:
     """A dataset, ready for training and testing."""
 
-    X: NDArray[np.float32]
-    """(n_clips, n_features)"""
-    Y: NDArray[np.float32]
-    """(n_clips, n_tags) labels: 0, 1, NaN."""
+    X: NDArray[np.float32]  # (n_clips, n_features)
+    Y: NDArray[np.float32]  # (n_clips, n_tags) labels: 0, 1, NaN
     tags: tuple[str, ...]
-    groups: NDArray[np.int32]
-    """(n_clips,) what no two folds share."""
+    groups: NDArray[np.int32]  # (n_clips,) what no two folds share
     counts: NDArray[np.float32]
     """(n_clips, n_tags) how many people gave the tag, or which share of the clip's listeners where
     the labels go by shares; the SVM prefers clips with many."""
-    n_timbre: int
-    """So many features, the first, are about timbre; 0 where that is not known."""
+    n_timbre: int  # so many features, the first, are about timbre; 0 where that is not known
     source: Dataset
 
     def targets(self, unsure: float | str) -> NDArray[np.float32]:
@@ -182,7 +171,11 @@ def load_dataset(spec: DatasetSpec) -> PreparedDataset:
             "Lower 'min_positives'."
         )
     tags = labels.tags.gather(kept)
-    X, n_timbre = _features(data)
+    X, n_timbre = data.features, 0
+    if X is None:
+        from harmonium.audio import FeatureParameters
+
+        X, n_timbre = _sound_features(data, engine="serial"), FeatureParameters().n_timbre
     return PreparedDataset(
         X=X,
         Y=labels.values[:, kept],
@@ -209,8 +202,7 @@ def extract_features(
 
     ``progress`` is called with (files done, files).
     """
-    data = _source(spec, jobs=available_cores())
-    _sound_features(data.audio or (), engine="processes", progress=progress)
+    _sound_features(_source(spec, jobs=available_cores()), engine="processes", progress=progress)
 
 
 def _source(spec: DatasetSpec, *, jobs: int = 1) -> Dataset:
@@ -242,24 +234,16 @@ def _source(spec: DatasetSpec, *, jobs: int = 1) -> Dataset:
     )
 
 
-def _features(data: Dataset) -> tuple[NDArray[np.float32], int]:
-    """The dataset's own features, or those of its audio; and how many are about timbre."""
-    if data.features is not None:
-        return data.features, 0
-    if data.audio is None:
-        raise DataError(f"Dataset '{data.name}' has neither features nor audio to train on.")
-    from harmonium.audio import FeatureParameters
-
-    return _sound_features(data.audio, engine="serial"), FeatureParameters().n_timbre
-
-
 def _sound_features(
-    paths: Sequence[Path], *, engine: str, progress: Callable[[int, int], None] | None = None
+    data: Dataset, *, engine: str, progress: Callable[[int, int], None] | None = None
 ) -> NDArray[np.float32]:
-    """The features of sound files, (n_files, 389), from the user's cache where they are there."""
+    """The features of the sound files, (n_files, 389), from the user's cache where it has them."""
     from harmonium.audio import extract_files  # here, because reports never need it
 
-    extraction = extract_files(paths, engine=engine, cache=user_cache_folder(), progress=progress)
+    if data.audio is None:
+        raise DataError(f"Dataset '{data.name}' has neither features nor audio to train on.")
+    cache = user_cache_folder()
+    extraction = extract_files(data.audio, engine=engine, cache=cache, progress=progress)
     if extraction.failures:
         failure = extraction.failures[0]
         raise DataError(f"{failure.path} cannot be used: {failure.reason}")

@@ -28,8 +28,7 @@ class Arm:
 
     dataset: DatasetSpec
     model: ModelSpec
-    settings: dict[str, Any]
-    """Those that vary between arms."""
+    settings: dict[str, Any]  # those that vary between arms
     smoothing: bool
     clips: int
     features: str
@@ -82,10 +81,8 @@ class Run:
 class WayToTest(NamedTuple):
     """One of the tests of a trained model."""
 
-    inference: str | None
-    """How to predict; None is the model's own way."""
-    known: Known
-    """How much of a clip's tags the model observes."""
+    inference: str | None  # how to predict; None is the model's own way
+    known: Known  # how much of a clip's tags the model observes
 
 
 def ways_to_test(inference: Sequence[str], known: Iterable[Known]) -> list[WayToTest]:
@@ -107,16 +104,11 @@ Stage = tuple[list[dict[str, Any]], list[float]]
 class FoldState:
     """How far one arm has come on one test fold."""
 
-    settings: dict[str, Any] | None
-    """Chosen on validation folds; None while the search goes on."""
-    stages: list[Stage]
-    """The stages of the search that are done."""
-    final: list[Run]
-    """The runs whose mean is the score of the test fold; empty while the search goes on."""
-    missing: list[Run]
-    """The runs to do next."""
-    done: list[Run]
-    """The runs that are done, of the search and after it, each once."""
+    settings: dict[str, Any] | None  # chosen on validation folds; None while the search goes on
+    stages: list[Stage]  # the stages of the search that are done
+    final: list[Run]  # those whose mean is the fold's score; empty while the search goes on
+    missing: list[Run]  # the runs to do next
+    done: list[Run]  # the runs that are done, of the search and after it, each once
 
     @property
     def finished(self) -> bool:

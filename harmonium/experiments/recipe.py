@@ -57,13 +57,10 @@ few: "unknown", or the probability that it applies."""
 class ModelSpec:
     """A model, and the settings that are fixed or searched."""
 
-    name: str
-    """In tables and figures."""
-    estimator: str
-    """One of `MODELS`."""
+    name: str  # in tables and figures
+    estimator: str  # one of `MODELS`
     settings: dict[str, Any] = field(default_factory=dict)
-    search: tuple[dict[str, tuple[Any, ...]], ...] = ()
-    """Grids, each searched around what the one before found."""
+    search: tuple[dict[str, tuple[Any, ...]], ...] = ()  # each around what the one before found
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,20 +71,14 @@ class Recipe:
     form: str
     datasets: tuple[DatasetSpec, ...]
     models: tuple[ModelSpec, ...]
-    vary: dict[str, tuple[Any, ...]]
-    """Settings and all `ARM_AXES`; every combination of their values is an arm of its own."""
-    inference: tuple[str, ...] = ()
-    """Ways to predict that each trained model is tested with; by default the model's own."""
-    known: tuple[Known, ...] = (0.0,)
-    """How much of a clip's tags each trained model is given when it is tested on the others."""
+    vary: dict[str, tuple[Any, ...]]  # settings and all `ARM_AXES`; each combination is an arm
+    inference: tuple[str, ...] = ()  # ways to predict in the tests; by default the model's own
+    known: tuple[Known, ...] = (0.0,)  # how much of a clip's tags is given in the tests
     n_folds: int = 5
-    search_folds: int = 4
-    """Validation folds that the search uses for each test fold; the final runs use all."""
-    search_known: tuple[Known, ...] = (0.0,)
-    """How much of a clip's tags the search gives a model; the mean over these chooses."""
+    search_folds: int = 4  # validation folds that the search uses; the final runs use all
+    search_known: tuple[Known, ...] = (0.0,)  # what the search gives; the mean over these chooses
     seed: int = 0
-    note: str = ""
-    """Said in the report."""
+    note: str = ""  # said in the report
 
 
 def read_recipe(path: str | Path, *, trusted: bool = False) -> Recipe:

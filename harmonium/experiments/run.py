@@ -336,12 +336,9 @@ class ScikitLearnTagger:
 class Questions(NamedTuple):
     """Clips to give the tags of, each once or several times."""
 
-    clips: NDArray[np.intp]
-    """(n_questions,) the clip of each question."""
-    given: Matrix
-    """(n_questions, n_tags) the tags that the model is given; NaN for the others."""
-    asked: Matrix
-    """(n_questions, n_tags) the true labels of the others; NaN where given or unknown."""
+    clips: NDArray[np.intp]  # (n_questions,) the clip of each question
+    given: Matrix  # (n_questions, n_tags) the tags that the model is given; NaN for the others
+    asked: Matrix  # (n_questions, n_tags) the true labels of the others; NaN where given or unknown
 
 
 def questions(Y: Matrix, known: Known, seed: Sequence[int]) -> Questions:

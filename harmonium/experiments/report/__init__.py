@@ -36,12 +36,9 @@ class Report:
 
     title: str
     paragraphs: tuple[str, ...]
-    items: tuple[Table | Picture, ...]
-    """In the order of reading; the first table is the main one."""
-    unfinished: str = ""
-    """A sentence on what is missing; empty where nothing is."""
-    files: dict[str, str] = field(default_factory=dict)
-    """Further files by name, such as tables for programs."""
+    items: tuple[Table | Picture, ...]  # in the order of reading; the first table is the main one
+    unfinished: str = ""  # a sentence on what is missing; empty where nothing is
+    files: dict[str, str] = field(default_factory=dict)  # further files by name
 
     @property
     def tables(self) -> list[Table]:

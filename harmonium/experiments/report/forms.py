@@ -52,21 +52,17 @@ class Faint(str):
     """A cell that was not measured here: it is from the paper."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Table:
     """Rows of text under a header."""
 
-    name: str
-    """The name of its file, and of its place on the page."""
+    name: str  # the name of its file, and of its place on the page
     title: str
-    caption: str
-    """What the numbers are and how to read them."""
+    caption: str  # what the numbers are and how to read them
     header: tuple[str, ...]
-    align: str = "ll"
-    """l, r or c for each column; columns beyond these are aligned to the right."""
     rows: Sequence[tuple[str, ...]]
-    details: int = 0
-    """The number of columns at the end that a terminal, which is narrow, leaves out."""
+    align: str = "ll"  # l, r or c for each column; columns beyond these are aligned to the right
+    details: int = 0  # columns at the end that a terminal, which is narrow, leaves out
 
     @property
     def alignments(self) -> str:
@@ -90,24 +86,50 @@ that of a bar the name of its group. AUCs are in percent; NaN where there is non
 class Picture:
     """A figure as data. Its panels share one legend and the scale of their axes."""
 
-    name: str
-    """The name of its files, and of its place on the page."""
+    name: str  # the name of its files, and of its place on the page
     title: str
     caption: str
-    kind: Literal["lines", "bars", "counts"]
-    """Bars lie side by side; counts are two series that go left and right from zero."""
+    kind: Literal["lines", "bars", "counts"]  # counts: two series, left and right from zero
     x_label: str
     y_label: str = ""
-    panels: Mapping[str, Panel]
-    """Title -> what is in it."""
-    notes: Mapping[str, Sequence[str]] = field(default_factory=dict)
-    """Title of a panel -> the text beside each group."""
+    panels: Mapping[str, Panel]  # title -> what is in it
+    notes: Mapping[str, Sequence[str]] = field(default_factory=dict)  # the text beside each group
     log_x: bool = False
 
 
 Items = list[Table | Picture]
 
 _PERCENT = "Mean over tags and test folds in percent, ± its standard error over folds."
+_BY_CHANCE = "Without any difference, about 2.5 % of the tags count as better and as many as worse."
+MIN_LABELS = 30
+"""The labels that a point of the reliability diagram needs."""
+
+CAPTIONS = {
+    "differences": "Both: what the two have in common. Difference: of the means, in percentage "
+    "points, ± its paired standard error over test folds; p: two-sided paired t-test over folds. "
+    "The folds share training clips, so p is somewhat too small. Better and worse: tags whose own "
+    f"test is significant at 95 %. {_BY_CHANCE} Holm and BH: counts that remain after correcting "
+    "for the number of tags by Holm's or Benjamini and Hochberg's method.",
+    "search": "Mean AUC over tags on the validation folds of the search, and over test folds, with "
+    "its standard error; beside it, on how many test folds the setting was chosen. Each stage "
+    "keeps what the one before has chosen.",
+    "search-tried": "Mean validation AUC in percent, ± its standard error over test folds; its "
+    "difference to the best of the stage in percentage points, ± the paired standard error; on how "
+    "many test folds the setting was chosen. Bold: the best of its stage on average.",
+    "calibration": "Of all probabilities of the test folds, in bins: the mean difference between "
+    "what was predicted and how often it was true; 0 is best. Corrected: by what is true of the "
+    "validation clips, where the model does so.",
+    "reliability": "All tags of the test folds, with no tag known. On the line “perfect” "
+    f"probabilities mean what they say. Points of fewer than {MIN_LABELS} labels are left out.",
+    "times": "Train, to the best epoch, test: seconds of one run with the chosen settings, the "
+    "median. All runs: everything that the finished test folds took, search, smoothing and testing "
+    "included, if done one run after the other. Memory: the largest of any process, which may have "
+    "done other runs before. The paper reports about 48 CPU-hours for training a DRBM on its "
+    "MajorMiner data.",
+    "unfinished": "An arm is a model on a dataset, trained in one way. Means are over the test "
+    "folds that are finished.",
+}
+"""Of the tables and figures whose caption is always the same."""
 
 # What the paper printed, to stand beside what was found here
 
@@ -175,9 +197,6 @@ def _pairs(summary: Summary, axis: str, *, every: bool = False) -> list[Pair]:
     return pairs
 
 
-_BY_CHANCE = "Without any difference, about 2.5 % of the tags count as better and as many as worse."
-
-
 def _difference_table(
     pairs: list[Pair], name: str = "differences", title: str = "Differences on the same folds"
 ) -> Table:
@@ -190,19 +209,8 @@ def _difference_table(
         for test in pair.tests.values():
             numbers += [test.n_better, test.n_worse]
         rows.append((*texts, *difference, *map(str, numbers)))
-    return Table(
-        name=name,
-        title=title,
-        caption="Both: what the two have in common. Difference: of the means, in percentage "
-        "points, ± its paired standard error over test folds; p: two-sided paired t-test over "
-        "folds. The folds share training clips, so p is somewhat too small. Better and worse: tags "
-        f"whose own test is significant at 95 %. {_BY_CHANCE} Holm and BH: counts that remain "
-        "after correcting for the number of tags by Holm's or Benjamini and Hochberg's method.",
-        header=("Dataset", "Score", "Less", "Both", "Difference", "p", "Tags", "Folds", *counts),
-        align="llll",
-        rows=rows,
-        details=len(counts) - 2,
-    )
+    header = ("Dataset", "Score", "Less", "Both", "Difference", "p", "Tags", "Folds", *counts)
+    return Table(name, title, CAPTIONS["differences"], header, rows, "llll", len(counts) - 2)
 
 
 # Comparison: Table 2, Figures 4 and 5
@@ -393,11 +401,9 @@ class AxisForm:
     kind: Literal["lines", "bars"] = "lines"
     title: str
     note: str = ""
-    heading: str = "{}"
-    """The heading of a column of the table; {} is the value on the axis."""
+    heading: str = "{}"  # the heading of a column of the table; {} is the value on the axis
     x_label: str = "Mean AUC (%)"
-    table: str = "auc"
-    """The end of the table's name."""
+    table: str = "auc"  # the end of the table's name
 
 
 DAMPING = AxisForm(
@@ -592,9 +598,7 @@ def search(summary: Summary) -> Items:
         figure = Picture(
             name="search-" + re.sub(r"[^a-z0-9]+", "-", dataset.lower()).strip("-"),
             title=f"{dataset}: validation AUC by setting",
-            caption="Mean AUC over tags on the validation folds of the search, and over test "
-            "folds, with its standard error; beside it, on how many test folds the setting was "
-            "chosen. Each stage keeps what the one before has chosen.",
+            caption=CAPTIONS["search"],
             kind="bars",
             x_label="Mean validation AUC (%)",
             panels=panels,
@@ -602,16 +606,8 @@ def search(summary: Summary) -> Items:
         )
         figures.append(figure)
     header = ("Dataset", "Model", "Stage", "Setting", "Validation AUC", "Less the best", "Chosen")
-    tried = Table(
-        name="search-tried",
-        title="Every setting tried",
-        caption="Mean validation AUC in percent, ± its standard error over test folds; its "
-        "difference to the best of the stage in percentage points, ± the paired standard error; on "
-        "how many test folds the setting was chosen. Bold: the best of its stage on average.",
-        header=header,
-        align="llcl",
-        rows=rows,
-    )
+    words = ("search-tried", "Every setting tried", CAPTIONS["search-tried"])
+    tried = Table(*words, header, rows, align="llcl")
     return [settings_table(summary), *figures, tried]
 
 
@@ -663,9 +659,6 @@ def _format_choices(key: str, chosen: Sequence[dict[str, Any]]) -> str:
 
 # Of any form: reliability, where the results have probabilities; times; what is not finished
 
-MIN_LABELS = 30
-"""The labels that a point of the diagram needs."""
-
 
 def reliability_items(summary: Summary) -> Items:
     """The errors of all probabilities, and the diagram of those with no tag known."""
@@ -684,21 +677,12 @@ def reliability_items(summary: Summary) -> Items:
             panel[name] = _reliability_line(corrected)
             if plain.error != corrected.error:
                 panel[f"{name}, not corrected"] = _reliability_line(plain)
-    table = Table(
-        name="calibration",
-        title="Calibration error",
-        caption="Of all probabilities of the test folds, in bins: the mean difference between what "
-        "was predicted and how often it was true; 0 is best. Corrected: by what is true of the "
-        "validation clips, where the model does so.",
-        header=("Dataset", "Model", "As predicted", "Corrected"),
-        rows=rows,
-    )
+    header = ("Dataset", "Model", "As predicted", "Corrected")
+    table = Table("calibration", "Calibration error", CAPTIONS["calibration"], header, rows)
     picture = Picture(
         name="reliability",
         title="How often a tag was true, by how likely it was predicted to be",
-        caption="All tags of the test folds, with no tag known. On the line “perfect” "
-        "probabilities mean what they say. Points of fewer than "
-        f"{MIN_LABELS} labels are left out.",
+        caption=CAPTIONS["reliability"],
         kind="lines",
         x_label="Probability, %",
         y_label="Share that was true, %",
@@ -734,20 +718,8 @@ def times_table(summary: Summary) -> Table:
                 f"{memory.max():,.0f}" if len(memory) else NOTHING,
             )
         )
-    return Table(
-        name="times",
-        title="Time and memory",
-        caption="Train, to the best epoch, test: seconds of one run with the chosen settings, the "
-        "median. All runs: everything that the finished test folds took, search, smoothing and "
-        "testing included, if done one run after the other. Memory: the largest of any process, "
-        "which may have done other runs before. The paper reports about 48 CPU-hours for training "
-        "a DRBM on its MajorMiner data.",
-        header=(
-            *("Dataset", "Model", "Train, s", "To best, s", "Test, s"),
-            *("Runs", "All runs", "Memory, MB"),
-        ),
-        rows=rows,
-    )
+    header = ("Dataset", "Model", "Train, s", "To best, s", "Test, s", "Runs", "All runs")
+    return Table("times", "Time and memory", CAPTIONS["times"], (*header, "Memory, MB"), rows)
 
 
 def unfinished_table(summary: Summary) -> Table:
@@ -761,14 +733,8 @@ def unfinished_table(summary: Summary) -> Table:
             every = sum(arm[0].axes["dataset"] == dataset for arm in summary.arms)
             text = "all" if len(missing) == every else "; ".join(missing)
             rows.append((dataset, text, f"0/{n_folds}"))
-    return Table(
-        name="unfinished",
-        title="Not finished",
-        caption="An arm is a model on a dataset, trained in one way. Means are over the test folds "
-        "that are finished.",
-        header=("Dataset", "Arms", "Test folds"),
-        rows=rows,
-    )
+    header = ("Dataset", "Arms", "Test folds")
+    return Table("unfinished", "Not finished", CAPTIONS["unfinished"], header, rows)
 
 
 FORMS: dict[str, Callable[[Summary], Items]] = {

@@ -42,26 +42,16 @@ class Score:
     """One arm, tested in one way."""
 
     arm: Arm
-    axes: dict[str, Any]
-    """Its value on every axis: dataset, model, the settings that vary, and so on."""
-    states: list[FoldState]
-    """The finished test folds."""
-    finished: NDArray[np.bool_]
-    """(n_folds,) whether all runs of a test fold are there."""
-    aucs: Numbers
-    """(n_folds, n_tags) means over the runs of a test fold; NaN where undefined or not finished."""
-    tags: tuple[str, ...]
-    """(n_tags,) names, or numbers where the results do not name them."""
-    of_clips: Numbers
-    """(n_folds, n_measures) the measures within clips; NaN where the results do not have them."""
-    reliability: dict[str, Reliability]
-    """"plain" and "corrected": that of the finished runs; empty where the results have none."""
-    valid_aucs: Numbers
-    """(n_finished,) mean validation AUC of the final runs."""
-    final_runs: list[Mapping[str, Any]]
-    """What was measured of each final run; empty where nothing was."""
-    all_runs: list[Mapping[str, Any]]
-    """The same of every run, each once, the search included."""
+    axes: dict[str, Any]  # its dataset, model, settings that vary and so on, by name
+    states: list[FoldState]  # the finished test folds
+    finished: NDArray[np.bool_]  # (n_folds,) whether all runs of a test fold are there
+    aucs: Numbers  # (n_folds, n_tags) means over a test fold's runs; NaN where there is none
+    tags: tuple[str, ...]  # (n_tags,) names, or numbers where the results do not name them
+    of_clips: Numbers  # (n_folds, n_measures) `CLIP_MEASURES`; NaN where there is none
+    reliability: dict[str, Reliability]  # "plain" and "corrected"; empty where there is none
+    valid_aucs: Numbers  # (n_finished,) mean validation AUC of the final runs
+    final_runs: list[Mapping[str, Any]]  # what was measured of each final run
+    all_runs: list[Mapping[str, Any]]  # the same of every run, each once, the search included
 
     @property
     def n_finished(self) -> int:
@@ -99,12 +89,9 @@ class Summary:
     """All results of a recipe."""
 
     recipe: Recipe
-    arms: list[list[Score]]
-    """The scores of each arm, one for each way to test."""
-    n_runs: int
-    """Runs in the results."""
-    versions: list[str]
-    """What the runs were computed with, each set of versions once."""
+    arms: list[list[Score]]  # the scores of each arm, one for each way to test
+    n_runs: int  # runs in the results
+    versions: list[str]  # what the runs were computed with, each set of versions once
 
     @property
     def scores(self) -> list[Score]:
@@ -160,16 +147,11 @@ def standard_error(values: Numbers) -> float:
 class Comparison(NamedTuple):
     """Two scores on the same folds and tags."""
 
-    common: NDArray[np.bool_]
-    """(n_folds,) whether both have finished a test fold."""
-    difference: float
-    """The mean over tags and then over folds of the first AUC less the second."""
-    error: float
-    """The standard error of the difference, paired: over the differences of the folds."""
-    p: float
-    """Two-sided p value of the paired t-test on the difference."""
-    tests: dict[str, PairedTests]
-    """Correction for many tests -> a test per tag."""
+    common: NDArray[np.bool_]  # (n_folds,) whether both have finished a test fold
+    difference: float  # the mean over tags and then over folds of the first AUC less the second
+    error: float  # the standard error of the difference, paired: over the differences of the folds
+    p: float  # two-sided p value of the paired t-test on the difference
+    tests: dict[str, PairedTests]  # correction for many tests -> a test per tag
 
     @property
     def n_tested(self) -> int:
