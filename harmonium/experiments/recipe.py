@@ -9,6 +9,7 @@ import tomllib
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from importlib import import_module
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -124,12 +125,10 @@ def parse_recipe(text: str, *, trusted: bool = False) -> Recipe:
     _check_distinct("dataset label", [spec.label for spec in recipe.datasets])
     _check_distinct("model name", [spec.name for spec in recipe.models])
     for model in () if trusted else recipe.models:
-        where = f"of model '{model.name}'"
-        _check_settings(model.estimator, model.settings, where=f"settings {where}")
-        for stage in model.search:
-            _check_settings(model.estimator, stage, where=f"search {where}")
         varied = [key for key in recipe.vary if key not in ARM_AXES]
-        _check_settings(model.estimator, varied, where="[vary]")
+        _check_settings(model, model.settings, where=f"settings of model '{model.name}'")
+        _check_settings(model, chain(*model.search), where=f"search of model '{model.name}'")
+        _check_settings(model, varied, where="[vary]")
     return recipe
 
 
@@ -138,15 +137,12 @@ def model_class(estimator: str) -> Callable[..., Any]:
     return getattr(import_module(MODELS[estimator]), estimator.removeprefix(SKLEARN))
 
 
-def _check_settings(estimator: str, settings: Iterable[str], *, where: str) -> None:
-    """Refuse a setting that the estimator does not have."""
-    if not settings:
-        return
-    known = sorted(inspect.signature(model_class(estimator)).parameters)
+def _check_settings(model: ModelSpec, settings: Iterable[str], *, where: str) -> None:
     for key in settings:
+        known = sorted(inspect.signature(model_class(model.estimator)).parameters)
         if key not in known:
             raise DataError(
-                f"{where}: {estimator} has no setting '{key}'.{did_you_mean(key, known)} "
+                f"{where}: {model.estimator} has no setting '{key}'.{did_you_mean(key, known)} "
                 f"It has {', '.join(known)}."
             )
 
@@ -200,34 +196,30 @@ def _are_tables(value: Any) -> bool:
     return isinstance(value, list) and all(map(_is_table, value))
 
 
+def _is_unsure(value: Any) -> bool:
+    return value == UNKNOWN or (isinstance(value, float) and 0 < value < 1)
+
+
+def _is_known(value: Any) -> bool:
+    return value == ONE or (isinstance(value, int | float) and 0 <= value < 1)
+
+
 _RULES: dict[str, Rule] = {
-    "n_folds": _whole(3),
-    "search_folds": _whole(1),
-    "seed": _whole(0),
-    "n_tags": _whole(1),
-    "min_positives": _whole(1),
-    "datasets": (lambda value: isinstance(value, list), "a list of names"),
-    "search": (lambda value: _is_table(value) or _are_tables(value), "a table or a list of tables"),
-    "smoothing": (lambda value: isinstance(value, bool), "a list of true and false"),
-    "clips": _whole(0),
-    "unsure": (
-        lambda value: value == UNKNOWN or (isinstance(value, float) and 0 < value < 1),
-        f'"{UNKNOWN}" or probabilities between 0 and 1',
-    ),
-    **dict.fromkeys(
-        ("known", "search_known"),
-        (
-            lambda value: value == ONE or (isinstance(value, int | float) and 0 <= value < 1),
-            f"shares from 0 to below 1, or '{ONE}'",
-        ),
-    ),
-    **dict.fromkeys(
-        ("title", "note", "name", "label"), (lambda value: isinstance(value, str), "text")
-    ),
-    **dict.fromkeys(("settings", "options", "vary", "tests"), (_is_table, "a table")),
-    **dict.fromkeys(
-        ("dataset", "model"), (lambda value: bool(value) and _are_tables(value), "[[...]] tables")
-    ),
+    key: rule
+    for keys, rule in (
+        ("n_folds", _whole(3)),
+        ("search_folds n_tags min_positives", _whole(1)),
+        ("seed clips", _whole(0)),
+        ("title note name label", (lambda value: isinstance(value, str), "text")),
+        ("settings options vary tests", (_is_table, "a table")),
+        ("dataset model", (lambda value: bool(value) and _are_tables(value), "[[...]] tables")),
+        ("search", (lambda v: _is_table(v) or _are_tables(v), "a table or a list of tables")),
+        ("datasets", (lambda value: isinstance(value, list), "a list of names")),
+        ("smoothing", (lambda value: isinstance(value, bool), "a list of true and false")),
+        ("unsure", (_is_unsure, f'"{UNKNOWN}" or probabilities between 0 and 1')),
+        ("known search_known", (_is_known, f"shares from 0 to below 1, or '{ONE}'")),
+    )
+    for key in keys.split()
 }
 _CHOICES: dict[str, Collection[str]] = {
     "form": FORMS,

@@ -13,7 +13,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
@@ -406,65 +406,68 @@ class AxisForm:
     table: str = "auc"  # the end of the table's name
 
 
-DAMPING = AxisForm(
-    axis="damping",
-    title="Mean AUC against the damping of loopy belief propagation (as in the paper's Figure 2)",
-    heading="β = {}",
-    x_label="Damping factor β",
-)
-COMPLETION = AxisForm(
-    axis="known",
-    title="Mean AUC of the unknown tags by what is known of the others",
-    note=" The model is given a random share of each test clip's tags, or each of the clip's true "
-    "tags in turn, if it has two or more; the AUC is that of the tags not given. A model that "
-    "takes no tags predicts from the audio alone.",
-    heading="{} known",
-    x_label="Known tags of the clip (%)",
-)
-LEARNING = AxisForm(
-    axis="clips",
-    title="Mean AUC against the number of training clips",
-    note=" “All” are the clips of all folds but two.",
-    heading="{} clips",
-    x_label="Training clips (logarithmic scale)",
-)
-APPROXIMATIONS = AxisForm(
-    axis="inference",
-    kind="bars",
-    title="Mean AUC by the approximations used for training and for testing "
-    "(as in the paper's Figure 3)",
-    note=" CD: contrastive divergence; PL: pseudo-likelihood; MF: mean field; LBP: loopy belief "
-    "propagation.",
-    heading="tested with {}",
-)
-FEATURES = AxisForm(
-    axis="features", kind="bars", title="Mean AUC by the features that a model is given"
-)
+AXIS_FORMS = {
+    "damping": AxisForm(
+        axis="damping",
+        title="Mean AUC against the damping of loopy belief propagation (as in the paper's "
+        "Figure 2)",
+        heading="β = {}",
+        x_label="Damping factor β",
+    ),
+    "completion": AxisForm(
+        axis="known",
+        title="Mean AUC of the unknown tags by what is known of the others",
+        note=" The model is given a random share of each test clip's tags, or each of the clip's "
+        "true tags in turn, if it has two or more; the AUC is that of the tags not given. A model "
+        "that takes no tags predicts from the audio alone.",
+        heading="{} known",
+        x_label="Known tags of the clip (%)",
+    ),
+    "learning-curve": AxisForm(
+        axis="clips",
+        title="Mean AUC against the number of training clips",
+        note=" “All” are the clips of all folds but two.",
+        heading="{} clips",
+        x_label="Training clips (logarithmic scale)",
+    ),
+    "approximations": AxisForm(
+        axis="inference",
+        kind="bars",
+        title="Mean AUC by the approximations used for training and for testing "
+        "(as in the paper's Figure 3)",
+        note=" CD: contrastive divergence; PL: pseudo-likelihood; MF: mean field; LBP: loopy "
+        "belief propagation.",
+        heading="tested with {}",
+    ),
+    "feature-groups": AxisForm(
+        axis="features", kind="bars", title="Mean AUC by the features that a model is given"
+    ),
+}
 
 _CLIPS = (
     " Clips count alike; with one true tag known, a clip counts with the mean over its true tags. "
     "A clip without a true tag or without a false one among the others is left out."
 )
 WITHIN_CLIPS = {
-    "clip_auc": replace(
-        COMPLETION,
-        table="clip-auc",
-        title="AUC within a clip",
-        note=f" How often a true tag of a clip is ranked before a false one.{_CLIPS}",
-    ),
-    "clip_precision_at_3": replace(
-        COMPLETION,
-        table="clip-precision",
-        title="Precision at 3 within a clip",
-        note=f" How many of the three tags ranked first are true.{_CLIPS}",
-    ),
+    measure: replace(AXIS_FORMS["completion"], table=table, title=title, note=f" {note}{_CLIPS}")
+    for measure, table, title, note in (
+        (
+            *("clip_auc", "clip-auc", "AUC within a clip"),
+            "How often a true tag of a clip is ranked before a false one.",
+        ),
+        (
+            *("clip_precision_at_3", "clip-precision", "Precision at 3 within a clip"),
+            "How many of the three tags ranked first are true.",
+        ),
+    )
 }
 """The measures within clips, each with its form."""
 
 
-def along_axis(summary: Summary, form: AxisForm) -> Items:
+def along_axis(summary: Summary) -> Items:
     """The table, the differences, and the figure: a line or a group of bars per row."""
-    if form is DAMPING and form.axis not in summary.recipe.vary:
+    form = AXIS_FORMS[summary.recipe.form]
+    if form.axis == "damping" and form.axis not in summary.recipe.vary:
         raise DataError("A recipe of the form 'damping' needs damping = [...] under [vary].")
     headings, grid = _grid(summary, form)
     panels: dict[str, Panel] = {}
@@ -553,7 +556,7 @@ def _position(score: Score, axis: str) -> float:
 
 def completion(summary: Summary) -> Items:
     """The AUC by tag as curves; then, by each measure within clips, a table and the differences."""
-    items = along_axis(summary, COMPLETION)
+    items = along_axis(summary)
     for measure, form in WITHIN_CLIPS.items():
         of_clips = summary.within_clips(measure)
         if any(not np.isnan(score.mean) for score in of_clips.scores):
@@ -740,10 +743,7 @@ def unfinished_table(summary: Summary) -> Table:
 FORMS: dict[str, Callable[[Summary], Items]] = {
     "comparison": comparison,
     "search": search,
+    **dict.fromkeys(AXIS_FORMS, along_axis),
     "completion": completion,
-    "damping": partial(along_axis, form=DAMPING),
-    "approximations": partial(along_axis, form=APPROXIMATIONS),
-    "learning-curve": partial(along_axis, form=LEARNING),
-    "feature-groups": partial(along_axis, form=FEATURES),
 }
 """Form -> its tables and figures, the main table first."""

@@ -105,12 +105,9 @@ class Summary:
 
     def within_clips(self, measure: str) -> "Summary":
         """The same summary, with one of `CLIP_MEASURES` in the place of the AUC of a single tag."""
-        at = CLIP_MEASURES.index(measure)
-
-        def changed(score: Score) -> Score:
-            return replace(score, aucs=score.of_clips[:, [at]], tags=(measure,))
-
-        return replace(self, arms=[[changed(score) for score in arm] for arm in self.arms])
+        at = [CLIP_MEASURES.index(measure)]
+        arms = [[replace(s, aucs=s.of_clips[:, at], tags=(measure,)) for s in a] for a in self.arms]
+        return replace(self, arms=arms)
 
     def varying(self, *but: str) -> tuple[str, ...]:
         """The axes on which the arms and tests differ, except some."""
@@ -190,7 +187,7 @@ def summarise(recipe: Recipe, results: Results, measurements: Results) -> Summar
     """What the results say about every arm of the recipe, finished or not."""
     versions = [measurements.get(key, {}).get("versions") for key in results]
     texts = {
-        ", ".join(f"{name} {packages[name]}" for name in sorted(packages))
+        ", ".join(f"{name} {number}" for name, number in sorted(packages.items()))
         for packages in versions
         if isinstance(packages, dict) and packages
     }
