@@ -24,8 +24,8 @@ the commands; `harmonium COMMAND --help` shows one. [library.md](library.md) exp
 music, and names the Python method of each.
 
 **Output.** On a terminal, commands print tables with colours. In a pipe or a file, they print plain
-lines with tabs between columns. Progress and notes go to the standard error. With `--json`, a
-command prints JSON on the standard output and nothing else.
+lines with tabs between columns. Progress and notes go to standard error. With `--json`, a
+command prints only JSON to standard output.
 
 **Exit codes.**
 
@@ -34,8 +34,8 @@ command prints JSON on the standard output and nothing else.
 | 0 | done |
 | 1 | partly done: some files or rows could not be used, and are listed; or `search` found nothing |
 | 2 | nothing done: wrong usage or bad input, with a message that says what to do |
-| 130 | interrupted (Ctrl-C): what was finished is kept, and the same command continues |
-| 141 | the reader of the pipe, such as `head`, closed it |
+| 130 | interrupted (Ctrl-C): finished work is kept, and the same command continues |
+| 141 | the pipe was closed by its reader, such as `head` |
 
 **Completion.** `harmonium --install-completion` sets up your shell (Bash, Zsh, Fish or
 PowerShell) to complete commands and options with the Tab key; `--show-completion` prints the

@@ -31,7 +31,7 @@ PANELS = {
         ("suggest", "search", "Suggest more tags for a track that has these."),
         ("related", "search", "List the tags that a tag makes more likely, and less likely."),
         ("say", "corrections", "Set a track's tags; -TAG rejects one."),
-        ("review", "corrections", "Answer what the model is unsure about, with one key each."),
+        ("review", "corrections", "Answer the model's questions about doubtful tags."),
         ("rename", "corrections", "Rename or merge a tag."),
         ("hide", "corrections", "Hide a tag."),
         ("forget", "corrections", "Remove tracks from the library; their files are not touched."),

@@ -96,11 +96,11 @@ def review(
     number: int = number(20, "Ask N questions.", "--number", "-n"),
     person: str = options.PERSON,
 ) -> None:
-    """Answer what the model is unsure about, with one key each.
+    """Answer the model's questions about doubtful tags.
 
-    Shows the tracks that the model is least sure about, of different tags and artists: y if the tag
-    fits, n if not, space to skip, p to play the track, q to quit. Every answer is saved at once,
-    and the model learns after every ten. One review is one change for `harmonium undo`.
+    Asks about the least certain predictions, across tags and artists: y if the tag fits, n if not,
+    space to skip, p to play the track, q to quit. Every answer is saved at once, and the model
+    learns after every ten. One review is one change for `harmonium undo`.
 
     Example: harmonium review jazz
     In Python: library.doubts("jazz"), library.answer(track, "jazz", True)
@@ -218,7 +218,7 @@ def rename(
 ) -> None:
     """Rename or merge a tag.
 
-    People's tags and the models get the new name. If NEW is a tag, the two are merged. Files are
+    People's tags and the models get the new name. If NEW exists, the two are merged. Files are
     not touched; the old name in files and tables is imported under the new name from now on.
 
     Example: harmonium rename "electronica" electronic
@@ -246,8 +246,9 @@ def hide(
 ) -> None:
     """Hide a tag.
 
-    A hidden tag is neither predicted nor learnt. For tags that say nothing about the sound, such as
-    "seen live". People's tags stay: they are found and written. `harmonium undo` shows it again.
+    A hidden tag is neither predicted nor learnt. Use it for tags that say nothing about the sound,
+    such as "seen live". People's tags stay: search finds them and write writes them. `harmonium
+    undo` shows it again.
 
     Example: harmonium hide "seen live"
     In Python: library.hide("seen live")
@@ -292,12 +293,12 @@ def forget(
 
 
 def undo(
-    change: int | None = argument("CHANGE", "A change's number; by default the last not undone."),
+    change: int | None = argument("CHANGE", "A change's number; by default the last not yet undone."),
     library: str | None = options.LIBRARY,
     list_changes: bool = flag("List the last changes, and undo nothing.", "--list", "-l"),
     limit: int = number(20, "--list shows at most N changes."),
     fields_only: bool = flag(
-        "In files changed since, restore only fields that still have what was written.",
+        "In files changed since, restore only fields that still hold what was written.",
         "--fields-only",
     ),
     as_json: bool = options.JSON,

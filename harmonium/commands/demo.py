@@ -34,7 +34,7 @@ def demo(
 
     Three simulated people tag half of the tracks. The rest is what you would do with your own
     music: index, import, train, tag, search; each step shows its command. At the end there is a
-    page to look at and listen to. A second run continues with what the first has written.
+    page to look at and listen to. A second run continues from the first.
 
     Example: harmonium demo /tmp/demo --tracks 100
     """

@@ -41,7 +41,7 @@ app = typer.Typer(
 
 @app.command()
 def run(
-    recipe: Path = options.argument("RECIPE", "A recipe file, or one that 'list' shows.", ...),
+    recipe: Path = options.argument("RECIPE", "A recipe: a file, or a name from 'list'.", ...),
     results: Path | None = options.value(
         "DIR", "Folder for the results; by default results/RECIPE.", "--results", "-o"
     ),
@@ -58,10 +58,10 @@ def run(
         default="processes",
     ),
     jobs: int | None = options.number(
-        None, "Number of processes; by default one per core, and one in all for 'stacked'."
+        None, "Number of processes; by default one per core, and just one for 'stacked'."
     ),
 ) -> None:
-    """Run an experiment: train and test what its recipe compares.
+    """Run an experiment: train and test the models of a recipe.
 
     Results are saved as they come. Stop it whenever you like, with Ctrl-C or
     by force; the same command resumes where it was and repeats nothing.
@@ -146,9 +146,8 @@ def report(
 ) -> None:
     """Write the tables and figures of an experiment, in the form of the paper.
 
-    They come as Markdown, HTML and LaTeX, with the figures as PNG and SVG.
-    Nothing is trained: the report shows what is there, and says what is not
-    finished.
+    Writes Markdown, HTML and LaTeX, and figures as PNG and SVG. Nothing is trained: the report
+    shows the results so far, and says what is missing.
 
     Example: harmonium experiment report results/table2
     In Python: harmonium.experiments.report.write_report("results/table2")
@@ -174,7 +173,7 @@ def _found_recipe(name: Path) -> Path:
         if path.is_file():
             return path
     raise DataError(
-        f"There is no recipe '{name}'. 'harmonium experiment list' shows those there are."
+        f"There is no recipe '{name}'. 'harmonium experiment list' shows all."
     )
 
 

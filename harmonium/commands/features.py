@@ -30,7 +30,7 @@ def features(
 ) -> None:
     """Compute the features of music files as a table.
 
-    Works on all cores. Features are cached by file content, so a second run is fast, even after an
+    Uses all cores. Features are cached by file content, so a second run is fast, even after an
     interruption or when files were renamed. Unreadable files are listed at the end.
 
     Example: harmonium features ~/Music -o features.parquet
@@ -48,7 +48,7 @@ def features(
     if seconds is not None:
         if chosen.windows is not None:
             raise DataError(
-                f"--seconds is for extractors of one clip; '{extractor}' has windows of its own."
+                f"--seconds is for extractors of one clip; '{extractor}' sets its own windows."
             )
         chosen = replace(chosen, seconds=seconds)
     out = Output()
@@ -57,7 +57,7 @@ def features(
     if not files and not unreadable:
         raise DataError(
             "No music files in these folders. Files are found by their endings (.mp3, .flac, .wav "
-            "and so on); a file with another ending must be named itself."
+            "and so on); name a file with another ending itself."
         )
     began, kept = time.monotonic(), options.cache_folder(cache, no_cache)
 

@@ -38,7 +38,7 @@ def import_(
     ),
     person: str | None = value(
         "NAME",
-        "Whose tags they are, without a column of users; with --from-files by default files.",
+        "Whose tags these are, if no column names the users; with --from-files by default files.",
         "--person",
         "-p",
     ),
@@ -62,7 +62,7 @@ def import_(
     delimiter: str | None = options.DELIMITER,
     no_header: bool = options.NO_HEADER,
     encoding: str = options.ENCODING,
-    replace: bool = flag("Remove these people's earlier tags that are not imported.", "--replace"),
+    replace: bool = flag("Remove these people's earlier tags that the table lacks.", "--replace"),
     unmatched: Path | None = file("Write rows without a track to this CSV file."),
     dry_run: bool = flag("Show what would be imported; import nothing.", "--dry-run", "-n"),
     as_json: bool = options.JSON,
@@ -70,8 +70,8 @@ def import_(
     """Import tags from a table or from the music files.
 
     Columns are recognised by their names. A text with several tags, such as "Jazz; Blues", is
-    split. Rows without a track are reported. An import is done completely or not at all, importing
-    the same again adds nothing, and `harmonium undo` undoes it.
+    split. Rows without a track are reported. An import is all or nothing, importing the same table
+    again adds nothing, and `harmonium undo` undoes it.
 
     Example: harmonium import tags.csv
     Example: harmonium import --from-files --fields genre,mood

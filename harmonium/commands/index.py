@@ -51,8 +51,8 @@ def index(
     ),
     windows: int | None = number(
         None,
-        "Average over N windows of ten seconds per track, for extractors of one window such as "
-        "paper. By default as before.",
+        "Average over N ten-second windows per track, for extractors with one window such as "
+        "paper. By default the library's number.",
     ),
     jobs: int | None = options.JOBS,
     engine: str = options.engine("processes"),
@@ -65,8 +65,8 @@ def index(
     """Scan folders of music and update the library.
 
     Recognises new, moved, changed and missing files by their sound, and computes the features of
-    new ones. Unchanged files are not read again. People's tags are kept: a missing track has them
-    when it comes back. New tracks are tagged at once, by the model in use or the built-in
+    new ones. Unchanged files are not read again. People's tags are kept, also for missing tracks
+    that come back later. New tracks are tagged at once, by the model in use or the built-in
     model.
 
     Example: harmonium index ~/Music

@@ -55,13 +55,13 @@ ONLY_OWN = flag("Only tags learnt from this library.", "--only-own")
 ONLY_BUILT_IN = flag("Only tags of the built-in model.", "--only-built-in")
 PERSON = value(
     "NAME",
-    "Who says so; by default HARMONIUM_PERSON, else me.",
+    "Whose tags these are; by default HARMONIUM_PERSON, else me.",
     "--person",
     default="me",
     envvar="HARMONIUM_PERSON",
     show_envvar=False,
 )
-SEED = number(0, "Seed of the random numbers.", "--seed", min=0)
+SEED = number(0, "Random seed.", "--seed", min=0)
 TRACK_HELP = "A file, the end of its path, #NUMBER, or artist - title."
 
 # How to extract features.

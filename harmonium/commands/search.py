@@ -24,7 +24,7 @@ MAX_NAMED = 3
 def search(
     query: list[str] | None = argument(
         "QUERY",
-        "Tags with AND, OR, NOT (or -) and brackets; tags side by side must all hold. "
+        "Tags with AND, OR, NOT (or -) and brackets; tags side by side must all match. "
         "Quote a tag of several words inside the shell's quotes.",
     ),
     library: str | None = options.LIBRARY,
@@ -43,13 +43,13 @@ def search(
 ) -> None:
     """Search tracks by their tags, the most likely first.
 
-    Tracks that people tagged so are certain and come first. Then come the tracks that the model
-    finds, by probability: that of several tags is their product, that of -tag is one minus that of
-    tag. If neither people nor the model say anything about a tag, it counts as absent; a track
-    found by that alone is shown as open.
+    Tracks that people gave these tags are certain and come first. The model's finds follow, by
+    probability: several tags multiply theirs, and -tag has one minus that of tag. If neither people
+    nor the model say anything about a tag, it counts as absent; a track found by that alone is
+    shown as open.
 
     With --like, tracks are ordered by how similar they sound and how similar their learnt tags are:
-    100 % is the same, 0 % as different as any two tracks. This needs no model, only `harmonium
+    100 % is the same, 0 % an average pair of tracks. This needs no model, only `harmonium
     index`.
 
     Example: harmonium search jazz -rock --playlist evening.m3u8
@@ -165,7 +165,7 @@ def suggest(
     """Suggest more tags for a track that has these.
 
     The sound is not used. First counts which tags people in the library gave together with these.
-    If few did, the model answers; without one, the built-in model.
+    If that is too few tracks, it asks the model, or the built-in model if none is trained.
 
     Example: harmonium suggest rock guitar
     In Python: library.suggest("rock", "guitar")

@@ -45,7 +45,7 @@ def train(
     library: str | None = options.LIBRARY,
     min_examples: int | None = number(
         None,
-        "Tracks that a tag needs; by default 10, or 5 if fewer than 100 tracks are tagged.",
+        "Tracks needed per tag; by default 10, or 5 if fewer than 100 tracks are tagged.",
         min=2,
     ),
     max_tags: int = number(200, "Learn at most the N most used tags."),
@@ -223,8 +223,8 @@ def models(
 ) -> None:
     """List the trained models, or switch to another one.
 
-    The AUC is the mean over a model's tags on held-out tracks: 0.5 is chance, 1 is perfect. It does
-    not compare models of different tags or tracks.
+    The AUC is the mean over a model's tags on held-out tracks: 0.5 is chance, 1 is perfect. Do not
+    compare models of different tags or tracks by it.
 
     Example: harmonium models use 2
     In Python: library.list_models(), library.use_model(2)
@@ -288,8 +288,8 @@ def tag(
     For files, people's tags come first and help to infer the others. For the whole library,
     predictions from the sound are stored for search and write; a second run only tags new tracks.
     People's own tags are never changed. Without a trained model, the built-in model tags files,
-    with or without a library. Precision is the share of held-out tracks of at least that
-    probability that have the tag.
+    with or without a library. Precision: of the held-out tracks with at least that probability, the
+    share that have the tag.
 
     Example: harmonium tag song.mp3 --known "rock, -live"
     In Python: library.tag("song.mp3"), library.tag_all()

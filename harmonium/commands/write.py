@@ -93,8 +93,8 @@ def write(
     """Write tags into the music files, where players read them.
 
     Writes people's tags, and predictions with the precision asked for, to the fields genre, mood,
-    grouping and comment by the rules. The sound is not touched, and `harmonium undo` restores the
-    files to the byte. After an interruption, the same command continues.
+    grouping and comment, as the rules say. The audio is not touched, and `harmonium undo` restores
+    the files to the byte. After an interruption, the same command continues.
 
     Example: harmonium write ~/Music/Jazz --field mellow=mood --dry-run
     In Python: library.write("Jazz", precision=0.8, dry_run=True)

@@ -531,7 +531,7 @@ class _TextTable:
         self, data: bytes, delimiter: str, quote: str | None, *, header: bool, source: str
     ) -> None:
         if data.isspace() or not data:
-            raise DataError(f"{source} is empty: it holds nothing but white space.")
+            raise DataError(f"{source} is empty: it holds only white space.")
         if b"\n" not in data:
             data = data.replace(b"\r", b"\n")
         if data.endswith((b"\n\n", b"\n\r\n")):
@@ -683,9 +683,8 @@ class _TextTable:
                 if reason.startswith("new-line"):
                     reason = "a carriage return in a field that is not quoted"
                 raise DataError(
-                    f"{self.source} cannot be understood from the row that begins in line {line} "
-                    f"on: {reason}. Correct that row, or pass quote=None if quotes are ordinary "
-                    "characters."
+                    f"{self.source} cannot be parsed from line {line} on: {reason}. "
+                    "Correct that row, or pass quote=None if quotes are ordinary characters."
                 ) from None
             if fields:
                 yield line, fields

@@ -158,8 +158,8 @@ class TagClassifier(ClassifierMixin, StoredEstimator, BaseEstimator):
         """Refuse weights for features as given where the norm makes each clip's its own."""
         if self._scaling.unit_norm:
             raise AttributeError(
-                f"{what} are for features as given, and with unit_norm=True there are none: each "
-                "clip's features are divided by their norm. Fit with unit_norm=False."
+                f"{what} apply to raw features, and unit_norm=True divides each clip's features by "
+                "their norm. Fit with unit_norm=False."
             )
 
     def predict(self, X: Any) -> NDArray[Any]:

@@ -551,12 +551,12 @@ def fit_stacked(
     from harmonium.rbm.training import part_of, stacked
 
     if len({signature(model) for model in models}) != 1:
-        raise DataError("models must be alike but for " + ", ".join(DIFFERENT) + ".")
+        raise DataError("models may differ only in " + ", ".join(DIFFERENT) + ".")
     sizes = [len(rows) for rows in train]
     if min(sizes) < max(sizes) / 2:
         raise DataError(
-            "The models of a stack take the same number of steps, so all must have about as many "
-            f"clips to learn from; got {min(sizes):,} to {max(sizes):,}. Stack similar sizes."
+            "The models of a stack take the same number of steps, so all need about the same "
+            f"number of training clips; got {min(sizes):,} to {max(sizes):,}. Stack similar sizes."
         )
     first, T = models[0], Y if targets is None else targets
     starts, seeds = [], []

@@ -234,7 +234,7 @@ class StoredEstimator(ABC):
         if found != wanted:
             raise DataError(
                 f"The model's parameters have the shapes {found}, but its settings ask for "
-                f"{wanted}. Fit a new model, or set the settings back."
+                f"{wanted}. Fit a new model, or restore the settings."
             )
 
     def save(self, path: PathLike) -> None:
@@ -296,7 +296,7 @@ class StoredEstimator(ABC):
         except (AttributeError, LookupError, TypeError, ValueError, OverflowError) as error:
             raise ModelFileError(
                 f"{name} does not hold a whole model ({type(error).__name__}: {error}). "
-                "Save the model again, or take a copy that is whole."
+                "Save the model again, or use an intact copy."
             ) from None
         return model
 

@@ -339,7 +339,7 @@ class GenerativeRBM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RBMTagger
         X = self._features(_like(X, y))
         Y = read_more_targets(y, self._targets()).Y
         if np.isnan(Y).any():
-            raise DataError("score_samples needs every label known; complete(X, y) fills them in.")
+            raise DataError("score_samples needs all labels; complete(X, y) fills in unknown ones.")
         check_consistent_length(X, Y)
         params = Params(*self._params[:5])
         size = max(1, SCORE_BLOCK // params.U.size)

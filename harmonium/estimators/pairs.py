@@ -229,7 +229,7 @@ def tag_positions(tags: Any, vocabulary: Sequence[str]) -> list[int]:
     if message and not found:
         raise DataError(message)
     if message:
-        warnings.warn(f"{message} It is left out.", DataWarning, stacklevel=3)
+        warnings.warn(f"{message} It is ignored.", DataWarning, stacklevel=3)
     return list(dict.fromkeys(found))
 
 

@@ -226,8 +226,8 @@ class TagSmoother(StoredEstimator, BaseEstimator):
         selections = auxiliary_selections(self.auxiliary, data)
         if len(selections) > 1 and not len(held_out):
             raise DataError(
-                "auxiliary='search' compares selections on pairs held out, and there are none. "
-                "Give a larger 'validation_fraction', or more pairs."
+                "auxiliary='search' compares selections on held-out pairs, and there are none. Use "
+                "a larger 'validation_fraction', or more pairs."
             )
         found = []
         for parts in selections:
@@ -360,7 +360,7 @@ class TagSmoother(StoredEstimator, BaseEstimator):
             if (codes < 0).any():
                 strange = ([items] if isinstance(items, str) else list(items))[int(codes.argmin())]
                 raise DataError(
-                    f"'items' must name clips of the triples that were learnt from. {strange!r} is "
+                    f"'items' must name clips of the training triples. {strange!r} is "
                     f"not among the {len(names):,}."
                 )
         new = np.full(len(codes), -1, np.int32)
@@ -379,7 +379,7 @@ class TagSmoother(StoredEstimator, BaseEstimator):
         check_is_fitted(self)
         if P.shape != self._data.counts.shape:
             raise DataError(
-                f"'smoothed' must be of all {len(self._data.items):,} clips, as smooth() gives it. "
+                f"'smoothed' must have all {len(self._data.items):,} clips, as from smooth(). "
                 f"Got {len(P):,}."
             )
         return changes(self._data, P)
@@ -396,7 +396,7 @@ class TagSmoother(StoredEstimator, BaseEstimator):
         clips = name_codes(clip, self._data.items, name="clip")
         if len(users) != len(clips) and 1 not in (len(users), len(clips)):
             raise DataError(
-                "'user' and 'clip' must be as long as one another, or one of them a single name. "
+                "'user' and 'clip' must have the same length, or one must be a single name. "
                 f"Got {len(users):,} users and {len(clips):,} clips."
             )
         users, clips = (np.ascontiguousarray(c) for c in np.broadcast_arrays(users, clips))

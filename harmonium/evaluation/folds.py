@@ -54,7 +54,7 @@ def grouped_folds(groups: ArrayLike, Y: ArrayLike, *, n_folds: int = 5, seed: in
     n_groups = int(group_of.max(initial=-1)) + 1
     if n_groups < n_folds:
         raise DataError(
-            f"groups must have at least n_folds={n_folds} different values, for no group is split. "
+            f"groups must have at least n_folds={n_folds} different values, as no group is split. "
             f"Got {n_groups}; use fewer folds, or smaller groups (tracks instead of artists)."
         )
     sizes = np.bincount(group_of)

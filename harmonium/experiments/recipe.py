@@ -89,7 +89,7 @@ def read_recipe(path: str | Path, *, trusted: bool = False) -> Recipe:
         text = path.read_text(encoding="utf-8")
     except FileNotFoundError:
         raise DataError(
-            f"There is no recipe '{path}'. 'harmonium experiment list' shows those there are."
+            f"There is no recipe '{path}'. 'harmonium experiment list' shows all."
         ) from None
     except (OSError, UnicodeDecodeError) as error:
         raise DataError(f"'{path}' cannot be read as a recipe: {error}.") from None

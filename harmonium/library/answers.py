@@ -224,7 +224,7 @@ def observed_track(
     said = _others_agree(snapshot.library, track_id, person)
     fits, misfits = ({normalise_tag(tag) for tag in tags} for tags in (yes, no))
     if both := fits & misfits:
-        raise DataError(f"The tag {min(both)!r} cannot both hold and not hold.")
+        raise DataError(f"The tag {min(both)!r} cannot be both present and absent.")
     said |= dict.fromkeys(fits, True) | dict.fromkeys(misfits, False)
     ids, x = snapshot.library.tracks.features([track_id], extractor=tagger.extractor)
     if not len(ids):
@@ -313,7 +313,7 @@ def read_said(words: Iterable[str]) -> tuple[list[str], list[str]]:
     absent = [part.removeprefix("-").strip() for part in parts if part.startswith("-")]
     present = [part for part in parts if not part.startswith("-")]
     if not parts and any(word.strip() for word in words):
-        raise DataError("A minus alone is no tag. Write it before one: -live")
+        raise DataError("A minus alone is not a tag. Put it before one: -live")
     return present, absent
 
 

@@ -126,7 +126,7 @@ def answer_doubt(
         else:
             earlier = library.changes.get(change)
             if earlier.command != REVIEW or earlier.undone_by is not None:
-                raise LibraryError(f"Change {change} holds no answers that others could join.")
+                raise LibraryError(f"Change {change} is not a review, or was undone.")
             number = change
         tags = {"yes" if fits else "no": [tag]}
         keep_said(library, track_id, **tags, person=person, change=number)

@@ -128,7 +128,7 @@ def check_export(path: Path) -> None:
     if path.suffix.lower() not in WRITERS:
         raise DataError(
             f"'--export' takes a file that ends in .xml (Rekordbox) or .sh (beets). Got "
-            f"{path.name!r}; for other players there is '--playlist'."
+            f"{path.name!r}; for other players, use '--playlist'."
         )
     check_writable(path)
 

@@ -370,8 +370,8 @@ def choose_columns(
         if 0 < n_columns < len(needed):
             raise DataError(
                 f"{source} has {n_columns} columns, and without a header they must be "
-                f"{', '.join(needed)}. --item 0 --tag 1 says otherwise, counted from 0; --person "
-                "says whose tags they are where there is no such column."
+                f"{', '.join(needed)}. For another order, number them from 0, as in --item 0 "
+                "--tag 1; without a column of users, use --person."
             )
         return {role: position for position, role in enumerate(needed)}
     there = f" Its columns: {', '.join(map(repr, names))}." if names else ""
@@ -501,7 +501,7 @@ def import_features(
     rows = dict(matched.drop_nulls("track_id").select("track_id", "row").iter_rows())
     report.n_tracks = len(rows)
     if not rows:
-        raise DataError(f"No row of {file.name} means a track of the library.")
+        raise DataError(f"No row of {file.name} matches a track of the library.")
     if not dry_run:
         with library.begin():
             key = f"{report.name}@{digest}"
@@ -549,9 +549,9 @@ def _numbers(frame: pl.DataFrame, source: str) -> NDArray[np.float32]:
         with np.errstate(over="ignore"):
             X = given.astype(np.float32)
     except (TypeError, ValueError) as error:
-        raise DataError(f"The lists of {source} must be of one length, and of numbers.") from error
+        raise DataError(f"The lists in {source} must hold numbers and be equally long.") from error
     if X.ndim != 2 or not X.size:
-        raise DataError(f"{source} has no columns of numbers that could be features.")
+        raise DataError(f"{source} has no columns of numbers to use as features.")
     wrong = np.flatnonzero(~np.isfinite(X).all(axis=1))
     if len(wrong):
         raise DataError(

@@ -426,8 +426,8 @@ def _find(
     places = named or before
     if not places:
         raise LibraryError(
-            "Name a folder of music: no folder was indexed into this library yet. Later, without "
-            "a name, all folders are brought up to date."
+            "Name a folder of music: this library has none yet. Later, without a name, all its "
+            "folders are updated."
         )
     there = [place for place in places if os.path.lexists(place)]
     gone = [place for place in places if place not in there]
@@ -437,7 +437,7 @@ def _find(
             if place not in before and library.tracks.find(place) is None:
                 raise LibraryError(f"There is no file or folder {readable(place)}.")
     else:  # perhaps on a disk that is not mounted: its tracks stay as they are
-        report.unlisted |= dict.fromkeys(gone, "is not there. Its tracks stay as they are.")
+        report.unlisted |= dict.fromkeys(gone, "is missing. Its tracks stay as they are.")
         gone = []
     folders = [place for place in there if os.path.isdir(place)]  # noqa: PTH112
     return folders, gone, files

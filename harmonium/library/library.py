@@ -417,7 +417,7 @@ class Library:
         from harmonium.library.store import features
 
         if not (text or "").strip() and like is None:
-            raise DataError("Ask for tags, for tracks like another (--like), or for both.")
+            raise DataError("Search for tags, for tracks like another (--like), or for both.")
         if limit < 1:
             raise DataError(f"'limit' must be at least 1, got {limit}.")
         number = None if like is None else self.track(like).id
@@ -788,6 +788,6 @@ class LibrarySettings(database.LibraryPart):
 
 def _no_library(place: str) -> NoLibraryError:
     return NoLibraryError(
-        f"There is no library at {place} yet. `harmonium index FOLDER` makes one from the music in "
-        "a folder; --library names one that is elsewhere."
+        f"There is no library at {place} yet. `harmonium index FOLDER` creates one from a folder "
+        "of music; --library names one in another place."
     )

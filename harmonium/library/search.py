@@ -137,12 +137,12 @@ def parse(
         if kind == "tag":
             return Query("TAG", tag=name)
         if depth == MAX_DEPTH:
-            raise DataError(f"The question has more than {MAX_DEPTH} brackets within one another.")
+            raise DataError(f"The query has more than {MAX_DEPTH} nested brackets.")
         if kind == "NOT":
             return Query("NOT", (part(depth + 1),))
         inner = question(depth + 1)
         if tokens.pop()[0] != ")":
-            raise DataError(f"A bracket of the question {text!r} is not closed.")
+            raise DataError(f"A bracket in the query {text!r} is not closed.")
         return inner
 
     def misfit() -> DataError:
@@ -153,7 +153,7 @@ def parse(
         )
 
     if tokens[-1][0] == "end":
-        raise DataError('The question is empty. Ask for tags, as in: mellow piano -"hip hop"')
+        raise DataError('The query is empty. Search for tags, as in: mellow piano -"hip hop"')
     whole = question(0)
     if tokens[-1][0] != "end":
         raise misfit()
@@ -186,7 +186,7 @@ def _tokens(text: str) -> list[_Token]:
     for piece in _PIECES.finditer(text):
         what = piece.group()
         if piece.lastgroup == "wrong":
-            raise DataError(f"A quotation mark of the question {text!r} has no partner.")
+            raise DataError(f"A quotation mark in the query {text!r} is not closed.")
         if piece.lastgroup == "minus":
             found.append(("NOT", ""))
         elif piece.lastgroup == "bracket" or what in OPERATORS:
@@ -195,7 +195,7 @@ def _tokens(text: str) -> list[_Token]:
             quoted = piece.lastgroup == "quoted"
             name = normalise_tag(re.sub(r"\\(.)", r"\1", what[1:-1]) if quoted else what)
             if not name:
-                raise DataError(f"{what!r} in the question {text!r} is no tag.")
+                raise DataError(f"{what!r} in the query {text!r} is not a tag.")
             found.append(("tag" if quoted else "word", name))
     return [*found, ("end", "")]
 

@@ -497,7 +497,7 @@ class Snapshot:
         """The tracks that answer a question, of those that are ``present``; None: of any."""
         text, like, order = question.text.strip(), question.like, question.order
         if order == "likeness" and like is None:
-            raise DataError("To order tracks by likeness, say which track they are to be like.")
+            raise DataError("To order tracks by similarity, name a track with 'like'.")
         if present is None and (order in ("name", "added") or question.name.strip()):
             present = self._named(question.name)
         if not text and like is None and not question.predicted:

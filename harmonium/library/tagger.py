@@ -329,7 +329,7 @@ def unpack(data: bytes) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
     way_out = "`harmonium train` makes a new one."
     arrays, about = from_bytes(data, name="The stored model", way_out=way_out)
     if about.get("class") not in PARAMETERS:
-        raise ModelFileError(f"The stored model is a {about.get('class')}, which is not known.")
+        raise ModelFileError(f"The stored model is a {about.get('class')}, which is unknown.")
     try:
         names = PARAMETERS[about["class"]]
         params = {key: finite_array(arrays, f"params.{key}", np.float32) for key in names}

@@ -155,7 +155,7 @@ def read_known(text: str, tagger: Tagger) -> dict[str, bool]:
     for part in filter(None, (part.strip() for part in text.split(","))):
         name, holds = tagger.tags[tagger.place(part.removeprefix("-"))], not part.startswith("-")
         if known.setdefault(name, holds) != holds:
-            raise DataError(f"The tag {name!r} cannot both hold and not hold.")
+            raise DataError(f"The tag {name!r} cannot be both present and absent.")
     return known
 
 
@@ -167,8 +167,8 @@ def extractor_named(key: str) -> "Extractor":
     extractor = get_extractor(name)
     if extractor_key(extractor) != key:
         raise LibraryError(
-            f"The model was trained with other features than {name!r} gives now. `harmonium "
-            "index` computes those of the library anew, and `harmonium train` learns from them."
+            f"The model was trained with other features than {name!r} gives now. Run `harmonium "
+            "index` to compute them again, then `harmonium train`."
         )
     return extractor
 
@@ -198,12 +198,12 @@ def _music_files(library: Library | None, named: Sequence[str | Path]) -> list[s
             if path.exists():
                 paths.append(path)
             elif library is None:
-                raise LibraryError("There is no library that could know it, either.")
+                raise LibraryError("There is no library to look it up in, either.")
             else:
                 paths.append(Path(library.tracks.resolve(str(one)).path))
         except LibraryError as error:
             raise LibraryError(f"There is no file {str(one)!r}. {error}") from None
     files, _, _ = find_audio(paths)
     if not files:
-        raise DataError("There is no music file in the folders named.")
+        raise DataError("There are no music files in these folders.")
     return files

@@ -253,7 +253,7 @@ def suggest_by(
     """As `suggest`; what people said, ``said`` of `said_together`, counts first: `with_counts`."""
     known = [tagger.place(tag) for tag in tags]
     if not known:
-        raise DataError("Give at least one tag to go by.")
+        raise DataError("Give at least one tag.")
     given, usual = _given(tagger, known, 1, said), _given(tagger, [], 1, said)
     table = suggestions(pl.Series(tagger.tags), given, usual, known, n)
     return [Suggestion(*row) for row in table.iter_rows()]

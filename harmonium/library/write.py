@@ -155,8 +155,8 @@ def wanted_tags(
     snapshot = library.snapshot()
     if predicted and not people and snapshot.model is None:
         raise LibraryError(
-            "There is no model whose predictions could be written. `harmonium train` makes one, "
-            "and `harmonium tag` uses it."
+            "There is no model, so there are no predictions to write. Run `harmonium train`, then "
+            "`harmonium tag`."
         )
     from_files = [one.name for one in library.opinions.people() if one.kind == "file"]
     for some in batches(map(int, ids)):

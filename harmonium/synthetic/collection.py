@@ -264,8 +264,8 @@ def _check_folder(about: dict[str, Any], folder: Path) -> bool:
     grown = all(found.get(name, 0) <= about[name] for name in ("n_tracks", "clips_per_track"))
     if not same or not grown:
         raise DataError(
-            f"'folder' {str(folder)!r} holds another collection, made with {found}, and not one "
-            f"that {about} could go on from. Choose another folder, or delete this one."
+            f"'folder' {str(folder)!r} holds another collection, made with {found}; {about} cannot "
+            f"extend it. Choose another folder, or delete this one."
         )
     return True
 

@@ -61,7 +61,7 @@ def test_what_is_said_of_the_tag_itself_does_not_count(view):
     assert why(view, 40, "jazz", ["rock", "jazz"], [], "me") == alone
     with pytest.raises(UnknownTagError, match="no tag 'polka'"):
         why(view, 40, "polka", [], [], "me")
-    with pytest.raises(DataError, match="cannot both hold"):
+    with pytest.raises(DataError, match="cannot be both"):
         complete_track(view, 40, ["rock"], ["Rock"], "me")
 
 

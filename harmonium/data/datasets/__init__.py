@@ -110,6 +110,6 @@ def _find(name: str) -> tuple[DatasetInfo, Callable[..., Dataset]]:
     known = names()
     hint = did_you_mean(name, known)
     raise DataError(
-        f"There is no dataset '{name}'.{hint} Known are {', '.join(known)}, and mulan:NAME for any "
-        "other set in Mulan's form."
+        f"There is no dataset '{name}'.{hint} The datasets are {', '.join(known)}, and mulan:NAME "
+        "for any other set in Mulan's format."
     )

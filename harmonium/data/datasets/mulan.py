@@ -106,7 +106,7 @@ def _labels(
     labels = []
     for name in names:
         if name not in columns:
-            raise DataError(f"{source}: label '{name}' of the XML file is no attribute.")
+            raise DataError(f"{source}: label '{name}' of the XML file is not an attribute.")
         at = columns.index(name)
         values = attributes[at][1] or ()
         if sorted(values) != ["0", "1"] or np.isnan(rows[:, at]).any():

@@ -149,7 +149,7 @@ def make_rules(layers: Sequence[Mapping[str, Any]]) -> Rules:
     """Rules made of several layers: later ones win, tables are united, tags to ignore add up."""
     whole = join_layers(layers)
     for name in whole.keys() - set(RULE_NAMES):
-        raise DataError(f"There is no rule '{name}'. There are {', '.join(RULE_NAMES)}.")
+        raise DataError(f"There is no rule '{name}'. The rules are {', '.join(RULE_NAMES)}.")
     if whole.get("default_field") == "none":
         whole["default_field"] = None
     return Rules(**whole)
@@ -227,8 +227,8 @@ def _scored(tags: GivenTags, *, needed: bool) -> list[tuple[str, float]]:
         pairs = [(tag, math.nan) for tag in tags]
     if needed and any(math.isnan(score) for _, score in pairs):
         raise DataError(
-            "With scores=True 'tags' must be a mapping of names to scores. Give one, or leave "
-            "scores out."
+            "With scores=True, 'tags' must map names to scores. Pass such a mapping, or omit "
+            "scores."
         )
     return [(_checked_name(tag, "tags"), score) for tag, score in pairs]
 

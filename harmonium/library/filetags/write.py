@@ -123,7 +123,7 @@ class UndoRecord:
     def from_bytes(cls, data: bytes) -> Self:
         """From what `to_bytes` gave; a FileTagError where it did not."""
         if not data.startswith(_MARK):
-            raise FileTagError("This is no record of a change of tags, or one of a newer version.")
+            raise FileTagError("This is not a record of changed tags, or it is from a newer version.")
         try:
             plain = zlib.decompress(data[len(_MARK) :])
             end = 4 + int.from_bytes(plain[:4])
@@ -268,9 +268,8 @@ def undo(
         return replace_file(path, restore, keep=keep)
     if exact:
         raise FileChangedError(
-            f"{readable(path)} was changed since tags were written to it, and cannot be made "
-            "exactly what it was. With exact=False the fields that were written get back their "
-            "former values."
+            f"{readable(path)} was changed after tags were written to it, and cannot be restored "
+            "exactly. With exact=False, the fields that were written get their former values."
         )
     with opened(path) as file:
         found, there = _read_for_writing(file, back.id3)

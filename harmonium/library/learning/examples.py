@@ -136,7 +136,7 @@ class TableFile:
         if needed > free:
             raise DataError(
                 f"Learning from {n:,} tracks needs {needed / 1e9:.1f} GB in {path.parent}, where "
-                f"{free / 1e9:.1f} GB are free. Make room, or name another folder by TMPDIR."
+                f"{free / 1e9:.1f} GB are free. Free some space, or set TMPDIR to another folder."
             )
         table = cls(str(path), (n, width))
         table.open("w+")
@@ -221,7 +221,7 @@ def read_training_set(
         found, rows = library.tracks.features(ids[some], extractor=extractor)
         if len(found) != len(ids[some]):
             raise DataError(
-                "Features were taken out of the library while it was read. Train again."
+                "Features were removed from the library during training. Train again."
             )
         if X is None:
             shape = len(ids), rows.shape[1] + n_more

@@ -276,7 +276,7 @@ def _next(runner: Runner[FitTask, Any]) -> tuple[FitTask, Any]:
     task, error = outcome.task, outcome.error
     if isinstance(error, WorkerDied):
         raise EngineError(
-            f"A model could not be fitted: {error}. It may need more memory than there is; try "
+            f"A model could not be fitted: {error}. It may need more memory; try "
             "fewer processes (--jobs 1), or workers with more memory."
         )
     if isinstance(error, FileNotFoundError) and isinstance(task.examples.X, TableFile):

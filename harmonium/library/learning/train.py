@@ -185,7 +185,7 @@ class _Task:
         if extractor is None:
             raise DataError(
                 "The library has no features to learn from. `harmonium index FOLDER` computes "
-                "those of the music in a folder."
+                "them."
             )
         opinions = library.opinions.triples()
         tagged = np.unique(opinions["track_id"].to_numpy().astype(np.int64))

@@ -146,7 +146,7 @@ class Opinions(LibraryPart):
                 raise LibraryError("A tag must have a name, got an empty one.")
             if said.setdefault(name, value) != value:
                 raise LibraryError(
-                    f"The tag {name!r} cannot be given, rejected and taken back at once. Choose "
+                    f"The tag {name!r} cannot be given, rejected and withdrawn at once. Choose "
                     "one."
                 )
         rows = [(person, int(track_id), name, value) for name, value in spelt if value]

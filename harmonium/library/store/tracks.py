@@ -203,7 +203,7 @@ class Tracks(LibraryPart):
         if not inside:
             raise LibraryError(
                 f"The library has no track in the folder {named}. `harmonium index {named}` adds "
-                "those that are there."
+                "its music."
             )
         return inside
 

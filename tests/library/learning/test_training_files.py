@@ -38,7 +38,7 @@ QUICK = functools.partial(fit, to_try=(Hyperparameters(0.01, 0.1),), n_hidden=5)
 
 def test_a_full_disk_is_said_before_anything_is_written(tmp_path, monkeypatch):
     monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=10))
-    with pytest.raises(DataError, match=r"5 tracks needs 0.0 GB in .* by TMPDIR"):
+    with pytest.raises(DataError, match=r"5 tracks needs 0.0 GB in .* TMPDIR"):
         TableFile.new(tmp_path / "X", 5, 3)
     assert not (tmp_path / "X").exists()
 
