@@ -293,7 +293,7 @@ def forget(
 
 
 def undo(
-    change: int | None = argument("CHANGE", "A change's number; by default the last not yet undone."),
+    change: int | None = argument("CHANGE", "A change's number; by default the last not undone."),
     library: str | None = options.LIBRARY,
     list_changes: bool = flag("List the last changes, and undo nothing.", "--list", "-l"),
     limit: int = number(20, "--list shows at most N changes."),

@@ -148,7 +148,7 @@ def parse(
     def misfit() -> DataError:
         found = {"end": "its end", ")": "a closing bracket"}.get(tokens[-1][0], tokens[-1][0])
         return DataError(
-            f"The question {text!r} has {found} where a tag was expected. Operators stand "
+            f"The query {text!r} has {found} where a tag was expected. Operators stand "
             "between tags: rock AND NOT (live OR acoustic)."
         )
 

@@ -55,7 +55,7 @@ def test_tags_alone_are_scored_by_their_pseudo_likelihood(tags_alone):
     disagreeing[:, 1] = 1 - disagreeing[:, 1]
     assert model.score(None, Y) > model.score(None, disagreeing) + 1
     assert model.score_samples(None, Y).shape == (600,)
-    with pytest.raises(DataError, match="every label known"):
+    with pytest.raises(DataError, match="all labels"):
         model.score_samples(None, np.where(Y == 1, np.nan, Y))
 
 

@@ -54,7 +54,7 @@ def test_rows_become_the_features_of_the_tracks_that_they_name(library, tmp_path
         ({"path": ["/music/001.ogg"], "x": [float("nan")]}, "must be finite numbers; 1 rows"),
         ({"path": ["/music/001.ogg"], "x": ["a"]}, "no columns of numbers"),
         ({"who": ["/music/001.ogg"], "x": [1.0]}, "not clear which column"),
-        ({"path": ["elsewhere"], "x": [1.0]}, "No row of e.parquet means a track"),
+        ({"path": ["elsewhere"], "x": [1.0]}, "No row of e.parquet"),
     ],
 )
 def test_what_cannot_be_used_is_refused(library, tmp_path, frame, message):

@@ -130,9 +130,9 @@ def test_questions_as_people_write_them(text, meant, known, aliases):
         ("OR rock", "OR where a tag was expected"),
         ("rock )", "closing bracket"),
         ("(rock", "not closed"),
-        ('"rock', "no partner"),
-        ('""', "is no tag"),
-        ("(" * (MAX_DEPTH + 1) + "rock" + ")" * (MAX_DEPTH + 1), f"more than {MAX_DEPTH} brackets"),
+        ('"rock', "not closed"),
+        ('""', "is not a tag"),
+        ("(" * (MAX_DEPTH + 1) + "rock" + ")" * (MAX_DEPTH + 1), f"more than {MAX_DEPTH}"),
     ],
 )
 def test_questions_that_cannot_be_read(text, message):

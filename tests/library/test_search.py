@@ -191,7 +191,7 @@ def test_without_a_model_people_still_find_their_tags(library):
 
 def test_what_cannot_be_asked(world):
     library, *_ = world
-    with pytest.raises(DataError, match="Ask for tags"):
+    with pytest.raises(DataError, match="Search for tags"):
         library.search()
     with pytest.raises(DataError, match="'limit' must be at least 1"):
         library.search("rock", limit=0)

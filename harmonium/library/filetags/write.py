@@ -123,7 +123,7 @@ class UndoRecord:
     def from_bytes(cls, data: bytes) -> Self:
         """From what `to_bytes` gave; a FileTagError where it did not."""
         if not data.startswith(_MARK):
-            raise FileTagError("This is not a record of changed tags, or it is from a newer version.")
+            raise FileTagError("This is not a record of changed tags, or is from a newer version.")
         try:
             plain = zlib.decompress(data[len(_MARK) :])
             end = 4 + int.from_bytes(plain[:4])

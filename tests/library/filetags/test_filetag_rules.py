@@ -92,5 +92,5 @@ def test_tags_that_cannot_be_written_are_refused(tags):
 
 
 def test_scores_must_be_there_to_be_written():
-    with pytest.raises(DataError, match="mapping of names to scores"):
+    with pytest.raises(DataError, match="map names to scores"):
         Rules(scores=True).sort(["rock"])
