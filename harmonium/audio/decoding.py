@@ -464,7 +464,7 @@ def _calling_libsndfile() -> Iterator[None]:
             yield
     except (RuntimeError, OSError, ValueError) as error:
         reason = (getattr(error, "error_string", None) or str(error)).strip().rstrip(".").lower()
-        if reason.startswith("file does not exist"):  # what it says of an MP3 file without a frame
+        if reason.startswith("file does not exist"):  # as for an MP3 file without a frame
             reason = "no sound found"
         raise CannotDecode(reason) from None
 

@@ -655,8 +655,8 @@ def get_extractor(extractor: str | Extractor) -> Extractor:
         return onnx_extractor(extractor.removeprefix(ONNX))
     if extractor.startswith("imported:"):
         raise DataError(
-            f"The features {extractor!r} were imported, so files cannot be heard with them. Import "
-            "them anew with `harmonium import --features` after new files were indexed with "
+            f"The features {extractor!r} were imported, and cannot be computed for files. Import "
+            "them again with `harmonium import --features` after new files were indexed with "
             "`harmonium index --extractor NAME`."
         )
     base, _, count = extractor.rpartition("*")

@@ -62,7 +62,7 @@ class DemoMusic:
 
 @dataclass(frozen=True)
 class DemoEvaluation:
-    """What the model says of the tracks that nobody tagged, beside the truth."""
+    """What the model says about the tracks that nobody tagged, beside the truth."""
 
     rows: NDArray[np.intp]  # (n,) the tracks, as rows of the collection
     tags: list[str]
@@ -118,7 +118,7 @@ def make_music(
 
 
 def given_tags(music: DemoMusic) -> pl.DataFrame:
-    """What the three say of their half: user, item (the path of the track), tag."""
+    """What the three say about their half: user, item (the path of the track), tag."""
     tagged = music.collection.clips.filter(pl.Series(music.is_tagged)).select("item", "path")
     given = music.collection.triples.frame().join(tagged, on="item")
     return given.select("user", pl.col("path").alias("item"), "tag")
@@ -131,7 +131,7 @@ def import_tags(library: Library, music: DemoMusic) -> ImportReport:
 
 
 def evaluate(library: Library, music: DemoMusic, model: StoredModel) -> DemoEvaluation:
-    """Compare what the model says of the other half with the truth."""
+    """Compare what the model says about the other half with the truth."""
     assert model.id is not None
     numbers = {track.path: track.id for track in library.tracks.all()}
     paths = music.collection.clips["path"]
@@ -238,9 +238,9 @@ def render_page(
 </head>
 <body>
 <header>
-<h1>What Harmonium made of this collection</h1>
+<h1>Harmonium on a generated collection</h1>
 <p>Three people tagged half of the tracks. The model learnt from them and tagged the other half,
-which it had never heard. The music is generated, so what is true of each track is known.</p>
+held out from training. The music is generated, so the truth about each track is known.</p>
 <ul class="facts">{shown_facts}</ul>
 </header>
 <main>

@@ -1,4 +1,4 @@
-"""What held-out clips say of a model: how good it is, what to decide by, what to correct.
+"""Evaluation on held-out clips: scores, thresholds, and corrections of probabilities.
 
 A label that is a probability p counts as p of a positive and 1 - p of a negative: for labels of 0
 and 1 that is the usual AUC and the usual likelihood.
@@ -121,7 +121,7 @@ def one_observed(Y: Floats) -> Floats:
 
 
 def ask(complete: Callable[[Floats], Floats], Y: Floats) -> list[Question]:
-    """What a model says of clips with labels Y, asked as people ask.
+    """What a model says about clips with labels Y, asked as people ask.
 
     That is: with no tag observed, with one true tag, and with half of the known tags observed.
     ``complete`` gives probabilities (N, C) for observed tags (N, C), NaN for those to infer.

@@ -1,7 +1,7 @@
-"""What every classifier of tags shares: checked data in; scores, decisions and files out.
+"""The base of all tag classifiers: checked data in; scores, decisions and files out.
 
 Labels are a matrix of tags, or one column of two classes. A matrix is ternary: absent, present or
-unknown. One to learn from may also hold probabilities.
+unknown. Training labels may also be probabilities.
 """
 
 from abc import abstractmethod

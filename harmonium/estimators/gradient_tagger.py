@@ -1,10 +1,10 @@
-"""Estimators trained by gradient: holding out, early stopping, cross-fitting, stacks, going on.
+"""Estimators trained by gradient: validation, early stopping, cross-fitting, stacks, resuming.
 
 Cross-fitting trains K members, each on all folds but one, and stops it on the fold that it has not
 seen. The model is the mean of their log-odds. All clips are learnt from, and all have held-out
 probabilities, which give the correction and the thresholds.
 
-JAX is loaded when something is trained, so that a model that is solved in another way needs none.
+JAX is loaded only for training, so models that are solved in another way do not need it.
 """
 
 import sys
@@ -481,7 +481,7 @@ class GradientTagger(TagClassifier):
         self._set_thresholds(clips.X, clips.Y)
 
     def _questions(self, clips: LabelledClips) -> list[Question]:
-        """What the model says of clips, as it will be asked."""
+        """What the model says about clips, as it will be asked."""
         n = len(clips.X)
         return [Question(self._probabilities(clips.X), clips.Y, np.zeros(n), np.ones(n))]
 

@@ -1,8 +1,7 @@
 """Logistic regression, and the classifiers built on it and on counts of tags.
 
 :class:`ChainTagger`, :class:`CooccurrenceTagger` and :class:`NaiveBayesTagger` complete tags: they
-are what completion by a model with hidden units has to beat. JAX is loaded only to descend a
-gradient.
+are baselines for completion by a model with hidden units. JAX is loaded only for gradient descent.
 """
 
 import warnings

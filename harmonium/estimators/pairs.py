@@ -1,7 +1,7 @@
 """Pairs of a user and a clip: the smoother's inputs and what it says about them, without JAX.
 
-The inputs are the others' tags u and the row numbers a. Here is also what people may pass as
-triples, which vocabulary is kept of them, and how a model file holds them.
+The inputs are the others' tags u and the row numbers a. This module also reads triples in their
+various forms, chooses the vocabulary, and stores both in a model file.
 """
 
 import os
@@ -27,7 +27,7 @@ SEARCH = "search"
 """The selection of auxiliary variables that the held-out pairs choose."""
 
 PRIOR_PAIRS = 30.0
-"""What a model says of which tags go together counts as much as so many pairs of user and clip."""
+"""How many pairs of user and clip the model of related tags counts for."""
 
 _NAMES = ("users", "items", "tracks", "tags")
 

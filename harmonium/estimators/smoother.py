@@ -373,7 +373,7 @@ class TagSmoother(StoredEstimator, BaseEstimator):
         median clip that was given it. Doubted: somebody gave it, although it is less than half as
         probable as for users and clips in general. The columns: item, tag, change ("filled in" or
         "doubted"), count and users (how many gave it, of how many), and probability. ``smoothed``,
-        what ``smooth()`` gave for all clips, saves the work if it is at hand.
+        what ``smooth()`` gave for all clips, saves the work if you have it.
         """
         P = (self.smooth() if smoothed is None else smoothed).values
         check_is_fitted(self)

@@ -1,4 +1,4 @@
-"""A person's own music: its files, their tags, and what the model says of them.
+"""A person's own music: its files, their tags, and what the model says about them.
 
 `Library` is loaded when first used, so that the tags of files can be read without a database.
 """

@@ -1,6 +1,6 @@
-"""What people say of tracks, what follows from it, and what the model learns from it at once.
+"""What people say about tracks, what follows from it, and what the model learns from it at once.
 
-What a person says of a track is saved as a change. `complete_track` is what it means for the
+What a person says about a track is saved as a change. `complete_track` is what it means for the
 track's other tags, by the model. `learn_answers` is called after people have answered something. It
 works out, from the answers that are in force and that the model in use has not been trained with,
 within about a second:
@@ -9,15 +9,15 @@ within about a second:
    the model, m, and a linear function of how a track sounds, v (`store.features`), with b ~ N(0, 1)
    and w ~ N(0, I): the most probable ones given the answers. With few answers little changes.
 2. The same for a word that the model was not trained with, once five tracks have it. There is no m
-   then, and tracks of which nobody has said anything are taken for tracks without the word, all of
-   them together weighing three times the tracks that have it.
-3. What follows, by the model, from what people said of a track for its other tags.
+   then, and tracks that nobody has said anything about count as tracks without the word; together
+   they weigh three times the tracks that have it.
+3. What follows, by the model, from what people said about a track for its other tags.
 
-Whoever answers a question does so whatever the answer is. Who says something without being asked
-does so because it is so, or because the model is wrong: such answers are no sample, and tell
-nothing of b. They have a bias of their own, which is not used.
+Answers to questions are a sample. What people say unasked is not: they say it because it is true,
+or because the model is wrong. So such answers have a bias of their own, which is not used, and do
+not change b.
 
-All of it follows from the answers, so that undoing one and learning again gives what was before.
+All of it follows from the answers, so undoing one and learning again restores the earlier state.
 """
 
 import hashlib
@@ -76,7 +76,7 @@ MAX_ANSWERS = 200
 MAX_JUDGED = 50
 """The latest answers that are guessed from those before them."""
 N_UNSAID = 100
-"""Tracks of which nobody has said anything that stand for those without a new word."""
+"""Tracks without any opinion that count as examples without a new word."""
 UNSAID_WEIGHT = 3.0
 """The weight of all these tracks together, in tracks that have the word; chosen on 4Q."""
 NEW_THRESHOLD = 0.5
@@ -195,7 +195,7 @@ class Completion:
 def complete_track(
     snapshot: Snapshot, track_id: int, yes: Collection[str], no: Collection[str], person: str
 ) -> Completion:
-    """What the model says of a track, given a person's whole answer, and what others say.
+    """What the model says about a track, given a person's whole answer, and what others say.
 
     What the person said before does not count. Tags that the model does not know change nothing.
     """
@@ -250,7 +250,7 @@ def _others_agree(library: Library, track_id: int, person: str) -> dict[str, boo
 
 @dataclass(frozen=True)
 class Said:
-    """What a person said of a track."""
+    """What a person said about a track."""
 
     change: int | None
     """None where they had said all of it before."""
@@ -266,7 +266,7 @@ def say(
     person: str = ME,
     change: int | None = None,
 ) -> Said:
-    """Save what a person says of a track, and tell what follows from it; as `keep_said`."""
+    """Save what a person says about a track, and tell what follows from it; as `keep_said`."""
     before = library.snapshot()
     number = keep_said(library, track.id, *answers, person=person, change=change)
     moved: list[CompletedTag] = []
@@ -291,7 +291,7 @@ def keep_said(
     person: str = ME,
     change: int | None = None,
 ) -> int | None:
-    """Save what a person says of a track; the number of the change, None where nothing is new.
+    """Save what a person says about a track; the number of the change, None where nothing is new.
 
     It takes the place of what they said before of the same tags, and of what the track's file says
     to the contrary.
@@ -331,7 +331,7 @@ class QuickReport:
     n_answers: int
     """The answers that they have learnt from."""
     n_tracks: int
-    """Tracks whose other tags follow from what people said of them."""
+    """Tracks whose other tags follow from what people said about them."""
     seconds: float
 
 

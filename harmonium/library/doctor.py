@@ -20,7 +20,7 @@ from harmonium.library.tagger import Tagger
 MIN_SURPRISE = 1.0
 """The surprise from which on a label is shown: it is e times less probable than usual."""
 MIN_LENGTH = 5
-"""Letters that a word must have: one letter makes of a shorter one another word too often."""
+"""Minimum length of a word: in shorter ones, one letter too often makes another word."""
 
 
 class Doubt(NamedTuple):

@@ -1,8 +1,8 @@
-"""Which tracks to ask a person about: those of which the model is in doubt.
+"""Which tracks to ask a person about: those that the model is unsure of.
 
 The doubt about a tag of a track is how near the log-odds of its probability are to those of the
-tag's threshold: there an answer decides. So that not all questions are about one tag or one artist,
-each that was chosen makes further ones of its tag and artist wait.
+tag's threshold: there an answer decides. Each chosen question makes others about its tag and artist
+wait, so that questions vary.
 """
 
 from collections.abc import Collection
@@ -51,7 +51,7 @@ def doubtful(
     n: int = 20,
     skip: Collection[tuple[int, str]] = (),
 ) -> list[Doubt]:
-    """The n questions of which the model is most in doubt, see `Library.doubts`.
+    """The n questions that the model is least sure of, see `Library.doubts`.
 
     People have not answered them yet; a track is asked about once.
     """
@@ -85,7 +85,7 @@ def doubtful(
 def _most_doubtful(
     snapshot: Snapshot, model: StoredModel, name: str, most: int, skip: Collection[tuple[int, str]]
 ) -> tuple[NDArray[np.int64], Steps, NDArray[np.float32]]:
-    """Tracks of which a tag is most in doubt, what the model says of them, and the doubt."""
+    """Tracks where a tag is most in doubt, what the model says about them, and the doubt."""
     place, found = snapshot.places[name], snapshot.predictions
     steps = found.steps[place]
     level = log_odds(model.thresholds[[place]])[0]

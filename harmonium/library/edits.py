@@ -20,7 +20,7 @@ from harmonium.library.store.tracks import FORGOTTEN
 
 
 def forget(library: Library, ids: Sequence[int]) -> int | None:
-    """Take tracks out of the library, with what people say of them; the number of the change.
+    """Take tracks out of the library, with what people say about them; the number of the change.
 
     Indexing skips their sounds from now on, wherever their files are. None where all of them were
     forgotten before.
@@ -89,7 +89,7 @@ def rename_tag(library: Library, old: str, new: str) -> RenamedTag:
 def hide_tag(library: Library, tag: str) -> int:
     """Hide a tag: it is neither predicted, written nor learnt; the number of the change.
 
-    What people say of it stays, and can be searched for.
+    What people say about it stays, and can be searched for.
     """
     name = _known(tag, library.known_tags())
     if name in library.hidden_tags():

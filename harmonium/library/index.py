@@ -1,4 +1,4 @@
-"""Bringing a library up to date with the files that are there.
+"""Updating a library from its files.
 
 Files are distinguished by their sound. Files that have not changed are not read. The sounds of the
 others are compared in this order: first files at known paths, so that it is known which paths no

@@ -1,4 +1,4 @@
-"""A library: the tracks of a collection, what people say of them, and what models predict.
+"""A library: the tracks of a collection, what people say about them, and what models predict.
 
 with Library.open() as library:
     for track in library.tracks.all():
@@ -78,13 +78,13 @@ class Library:
         self.tracks = Tracks(self)
         """The pieces of music."""
         self.opinions = Opinions(self)
-        """What people say of them."""
+        """What people say about them."""
         self.changes = Changes(self)
         """What was done, and how it is undone."""
         self.models = Models(self)
         """The models that were trained."""
         self.predictions = Predictions(self)
-        """What the models say of the tracks."""
+        """What the models say about the tracks."""
         self.refinements = Refinements(self)
         """What their tags gained from answers since they were trained."""
         self.settings = LibrarySettings(self)
@@ -455,13 +455,13 @@ class Library:
         change: int | None = None,
         learn: bool = True,
     ) -> "Said":
-        """Keep what a person says of a track, and learn from it.
+        """Keep what a person says about a track, and learn from it.
 
         Parameters
         ----------
         tags : tags that fit; with a minus before them, tags that do not
         yes, no : the same as two lists
-        unsay : tags of which they take back what they said
+        unsay : tags whose opinions they withdraw
         person : whose tags they are
         change : the number of a change that this is part of; by default it is one of its own
         learn : whether the model learns from it at once

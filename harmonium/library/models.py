@@ -1,4 +1,4 @@
-"""The models of a library: which there are, which is in use, and two of them side by side."""
+"""The models of a library: list them, switch to one, compare two."""
 
 from dataclasses import dataclass
 from datetime import datetime

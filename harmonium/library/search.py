@@ -1,4 +1,4 @@
-"""Questions in tags, and the tracks that answer them, the surest first.
+"""Queries for tags, and the tracks that match them, the most certain first.
 
     question := group ("OR" group)*
     group    := part (["AND"] part)*
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
 OPERATORS = ("AND", "OR", "NOT")
 MAX_DEPTH = 100
-"""The most brackets and negations within one another."""
+"""The deepest nesting of brackets and negations."""
 SOURCES = ("nobody", "model", "people")
 """Who answers a question."""
 MIN_ORDERED = 500

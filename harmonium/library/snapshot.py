@@ -126,7 +126,7 @@ class Facet:
 
 @dataclass(frozen=True, eq=False)
 class ModelPredictions:
-    """What a model says of all tracks."""
+    """What a model says about all tracks."""
 
     ids: Ids
     """(n,) ascending"""
@@ -232,7 +232,7 @@ class Snapshot:
 
     @_part
     def predictions(self) -> ModelPredictions:
-        """What the model in use says of all tracks."""
+        """What the model in use says about all tracks."""
         if self.model_id is None:
             return ModelPredictions(np.empty(0, np.int64), np.empty((0, 0), np.uint16))
         return ModelPredictions(*self.library.predictions.matrix(self.model_id))
@@ -383,7 +383,7 @@ class Snapshot:
         return "predictions" in self.__dict__
 
     def agreed(self, names: Sequence[str]) -> dict[str, Agreement]:
-        """Tag → the tracks of which people agree on it."""
+        """Tag → the tracks where people agree on it."""
         warm = "verdicts" in self.__dict__ or self._is_warm
         table = self.verdicts if warm else VerdictTable.read(self.library, names)
         return {name: table.agreement(name) for name in names}
@@ -436,7 +436,7 @@ class Snapshot:
                 yield unpacked(steps[first:last] if without_gaps else steps[places])
 
     def probabilities(self, ids: Ids) -> Floats:
-        """(len(ids), n_tags) what the model says of some tracks; NaN where it says nothing."""
+        """(len(ids), n_tags) what the model says about some tracks; NaN where it says nothing."""
         if self.model_id is None or self._is_warm:
             return self.predictions.rows(ids)
         return self.library.predictions.probabilities(self.model_id, ids)

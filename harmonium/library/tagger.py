@@ -8,7 +8,7 @@
    it better, the built-in model's log-odds are further inputs of one's own.
 3. What tags gained from answers since the model was trained: b + wᵀv in log-odds, where v is how
    the track sounds (`store.features`). A new word has no other log-odds.
-4. What people said of a track: its observed tags, which count for all layers.
+4. What people said about a track: its observed tags, which count for all layers.
 
 All of it is NumPy: starting JAX would take longer than tagging some files.
 

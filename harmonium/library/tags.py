@@ -7,7 +7,7 @@ when both hold: with the hidden units summed out,
 
 On the map, tags that pull others alike are near each other: t-SNE of the rows of J.
 
-Why a track has a tag is told in log-odds, beginning with how usual the tag is in the library. The
+Why a track has a tag is explained in log-odds, starting from how common the tag is. The
 sound adds what takes that to the probability by the sound alone. What a known tag adds depends on
 which others are known already; so it is the mean over all orders in which they could become known
 (Shapley's value), or over `N_ORDERS` random ones and their reverses where there are more than
@@ -48,7 +48,7 @@ MAX_LINKS_AGAINST = 30
 MIN_TAGS_SPREAD = 8
 """The number of tags from which on they are spread by t-SNE; fewer are put on a circle."""
 MAX_EXACT = 5
-"""Known tags of which all orders are tried."""
+"""All orders are tried up to this number of known tags."""
 N_ORDERS = 4
 
 
@@ -66,7 +66,7 @@ class TagEntry:
     examples: int
     """Tracks that the model has learnt it from."""
     people: int
-    """Tracks of which people agree that they have it."""
+    """Tracks that have it, as people agree."""
     predicted: int
     """Tracks that the model gives it."""
     threshold: float | None
@@ -129,11 +129,11 @@ class TagDetail(TagEntry):
     """Precision, its lower bound and recall from each probability on."""
     related: list[Relation]
     surest: list[Hit]
-    """The most probable tracks of which people leave it open."""
+    """The most probable tracks where people leave it open."""
     doubtful: list[Hit]
     """The tracks nearest to its threshold."""
     surprising: list[Hit]
-    """The tracks of which people say yes and the model no, or the other way round."""
+    """The tracks where people say yes and the model no, or the other way round."""
 
 
 def tag_detail(snapshot: Snapshot, tag: str) -> TagDetail:
@@ -403,7 +403,7 @@ def why(
 ) -> Why:
     """Why a track has a tag, or has it not, given a person's whole answer.
 
-    What is said of the tag itself does not count: it is asked what the rest says of it.
+    Opinions about the tag itself do not count: the question is what the rest says about it.
     """
     tagger, x, observed = observed_track(snapshot, track_id, yes, no, person)
     place = tagger.place(tag)

@@ -15,7 +15,7 @@ is -log p(y | u, a) = F(y) + log Z. For soft ones the RBMs descend
 
     F(p) + log Z  ≥  E_{y ~ p}[F(y)] + log Z = E_{y ~ p}[-log p(y | u, a)]
 
-a bound, for F(y) = -dᵀy - Σ_k softplus(c_k + U_k y) is concave: a soft label is clamped as it is,
+a bound, as F(y) = -dᵀy - Σ_k softplus(c_k + U_k y) is concave: a soft label is clamped as it is,
 the hidden units see σ(c + Wu + Up), and a chain starts there. Only the pseudo-likelihood flips
 single tags, which must be 0 or 1: there they are drawn, and the loss is the expectation itself.
 """

@@ -1,11 +1,11 @@
 """Inference: p(y_j = 1 | x), by mean field, block Gibbs sampling, enumeration or messages.
 
-:func:`infer` is the one entrance to it for prediction, of any number of clips in bounded memory. It
+:func:`infer` is the entry point for prediction, for any number of clips in bounded memory. It
 cuts the clips into chunks of a few fixed sizes (so that few programs are compiled and a clip's
 result does not depend on its neighbours), and gives the clips on which belief propagation does not
 converge to a method that does. Given one side of the bipartite graph the other factorises, so
-2^min(n, C) terms are enough for an exact answer: in float64, for large weights are too coarse in
-float32, and streamed in blocks with a running maximum, in bounded memory.
+2^min(n, C) terms are enough for an exact answer: in float64, because float32 is too coarse for
+large weights, and streamed in blocks with a running maximum, in bounded memory.
 """
 
 from collections.abc import Callable, Iterator

@@ -1,10 +1,10 @@
-"""Training: minibatch descent with early stopping for many models at once, of which one is a case.
+"""Training: minibatch descent with early stopping, for one model or many at once.
 
 Every model of a stack has its own training clips (rows of the same data), scaling of the features,
 learning rate, penalties and seed; sizes and the objective are those of all. One model cannot fill a
 GPU, a stack can. Blocks of minibatches run as one compiled scan; learning rate and penalties are
-inputs of that program, so that trying other values compiles nothing. Data whose features are no
-array, but something that gives rows, is read block by block.
+inputs of that program, so that trying other values compiles nothing. Features that are not an array
+but an object that gives rows are read block by block.
 
 A minibatch looks up few rows of V. The others change by their penalty alone, and k steps of that
 have a closed form: a row is brought up to date when it is next used, so that an epoch costs what

@@ -47,7 +47,7 @@ BODY = {"content": {"application/octet-stream": {"schema": {"type": "string", "f
 
 @router.get("/tracks/{id}", tags=["tracks"], response_model=bodies.TrackDetail)
 def track(service: UsedService, id: bodies.PathId) -> dict[str, Any]:
-    """A track with all that people and the model say of it."""
+    """A track with all that people and the model say about it."""
     return _detail(service, _track(service, id))
 
 

@@ -118,7 +118,7 @@ class Id3Options:
 
 @dataclass(frozen=True, kw_only=True)
 class FileTags:
-    """What a file says of itself."""
+    """What a file says about itself."""
 
     format: str
     """"MP3", "FLAC", "Ogg Vorbis", "Opus", "Speex", "Ogg FLAC", "MP4", "WAV" or "AIFF"."""
@@ -237,7 +237,7 @@ def format_of(file: BinaryIO) -> Format:
 
 
 def read_tags(path: PathLike, *, separator: str = "; ") -> FileTags:
-    """What an MP3, FLAC, Ogg, MP4, WAV or AIFF file says of itself.
+    """What an MP3, FLAC, Ogg, MP4, WAV or AIFF file says about itself.
 
     ``separator`` is between values in ID3 tags before version 2.4. A damaged tag is among the
     notes; a FileTagError says that there is no such file, or that it is none of these.

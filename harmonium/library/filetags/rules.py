@@ -1,4 +1,4 @@
-"""Which tags go where, and what becomes of what is there already.
+"""Which tags go to which fields, and what happens to existing values.
 
 Rules are made of layers: what a library remembers, a TOML file with the names of `Rules`, options.
 docs/library.md has an example.
@@ -94,7 +94,7 @@ class Rules:
 
     @property
     def id3(self) -> Id3Options:
-        """What the rules say of ID3."""
+        """What the rules say about ID3."""
         return Id3Options(
             version=self.id3_version, grouping=self.grouping_frame, separator=self.separator
         )

@@ -1,4 +1,4 @@
-"""Writing tags to a file: what would change, doing it, and making the file what it was."""
+"""Writing tags to a file: the plan, the write, and its undo."""
 
 import json
 import os

@@ -1,1 +1,1 @@
-"""From what people say and how it sounds to a stored model."""
+"""From people's tags and features to a stored model."""

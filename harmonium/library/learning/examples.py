@@ -1,6 +1,6 @@
-"""What there is to learn from: which tags, and the features, labels and groups of tagged tracks.
+"""Training data: the vocabulary, and the features, labels and groups of tagged tracks.
 
-Features that are too many for memory are a file in a temporary folder.
+Features that do not fit in memory are in a temporary file.
 """
 
 import shutil

@@ -73,7 +73,7 @@ MAX_UPDATES = 20_000
 
 
 class LinearFit(NamedTuple):
-    """A logistic regression of all tracks, and what others like it say of held-out ones."""
+    """A logistic regression of all tracks, and what others like it say about held-out ones."""
 
     model: Any
     """LogisticTagger"""
@@ -314,7 +314,7 @@ def interrupts_raise() -> Iterator[None]:
             raise KeyboardInterrupt(str(warning)) from None
 
 
-# What held-out probabilities say of tags. ---------------------------------------------------------
+# What held-out probabilities say about tags. ------------------------------------------------------
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Learning a library's tags: from what people say and how it sounds to a stored model.
+"""Learning a library's tags: from people's tags and features to a stored model.
 
 The built-in model's log-odds are offered to training as further inputs. Where a tag is in both
 vocabularies, one's own examples count, and the built-in model is a prior while they are few: n
@@ -180,7 +180,7 @@ class _Task:
 
     @classmethod
     def read(cls, library: Library, options: TrainingOptions, folder: Path) -> "_Task":
-        """Read what there is to learn from; large tables go to files in the folder."""
+        """Read the training data; large tables go to files in the folder."""
         began, extractor = time.perf_counter(), library.settings.get(EXTRACTOR)
         if extractor is None:
             raise DataError(

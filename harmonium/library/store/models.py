@@ -450,7 +450,7 @@ class Refinements(LibraryPart):
             bump_version(connection, PREDICTIONS)
 
     def completed(self, model_id: int) -> dict[int, tuple[str, Steps]]:
-        """Track → digest of what was said of it, and what follows from that, (n_tags,)."""
+        """Track → digest of what was said about it, and what follows from that, (n_tags,)."""
         table = completed_track
         query = sa.select(table.c.track_id, table.c.digest, table.c.completed)
         rows = self._library.fetch(query.where(table.c.model_id == model_id))

@@ -133,7 +133,7 @@ class Opinions(LibraryPart):
         *,
         change: int,
     ) -> int:
-        """Let a person give a track tags, reject others, and take back what they said of others.
+        """Let a person give a track tags, reject others, and take back what they said about others.
 
         The tags may be in any spelling. What the track's file says to the contrary ends. Returns
         how many opinions began or ended.
@@ -542,7 +542,7 @@ def with_kinds(opinions: pl.DataFrame, tree: GenreTree) -> pl.DataFrame:
 
 
 def only_answered_tracks(library: Library, opinions: pl.DataFrame) -> Ids:
-    """The tracks of which people have only answered questions, each about one tag.
+    """The tracks about which people have only answered questions, each about one tag.
 
     Nobody has said which tags such a track has, so those that were not asked about are unknown.
     What undoing brings back has the time of the change that it was first said in.
@@ -589,7 +589,7 @@ def agreed_tags(
 
 
 class Agreement(NamedTuple):
-    """The tracks of which people agree that they have a tag, and that they do not; ascending."""
+    """The tracks that people agree have a tag, and those that do not have it; ascending."""
 
     yes: Ids
     no: Ids
@@ -600,7 +600,7 @@ class VerdictTable:
     """Track, tag and whether it holds, where people agree on that; the rows in order of tracks.
 
     After a change, only the tracks that it touched are judged again: what people agree on about a
-    track depends on nothing but what they say of it.
+    track depends on nothing but what they say about it.
     """
 
     tree: GenreTree
@@ -660,7 +660,7 @@ class VerdictTable:
         return VerdictTable(self.tree, names, tracks[order], tags[order], holds[order])
 
     def agreement(self, name: str) -> Agreement:
-        """The tracks of which people agree on a tag."""
+        """The tracks where people agree on a tag."""
         rows = self._rows.get(self.tree.canonical(name), np.empty(0, np.intp))
         holds = self.holds[rows]
         return Agreement(self.tracks[rows[holds]], self.tracks[rows[~holds]])
@@ -706,7 +706,7 @@ def _read_opinions(
 
 
 def _touched(library: Library, since: LibraryVersion) -> Ids:
-    """The tracks of which opinions have begun or ended since then.
+    """The tracks whose opinions have begun or ended since then.
 
     Answers of one sitting go on being added to its change, so the last one is looked at again.
     """

@@ -1,6 +1,6 @@
 """The tracks of a library, and how people and other programs name them.
 
-A track is one piece of sound: its file may be renamed, moved and tagged anew, and stays the track.
+A track is one piece of sound: its file may be renamed, moved and retagged.
 
 Which track is meant follows from these rules, tried in this order until tracks fit:
 
