@@ -172,9 +172,7 @@ def _found_recipe(name: Path) -> Path:
     for path in (name, *named):
         if path.is_file():
             return path
-    raise DataError(
-        f"There is no recipe '{name}'. 'harmonium experiment list' shows all."
-    )
+    raise DataError(f"There is no recipe '{name}'. 'harmonium experiment list' shows all.")
 
 
 def _roots() -> list[Path]:

@@ -220,9 +220,7 @@ def read_training_set(
     for some in row_blocks(len(ids)):
         found, rows = library.tracks.features(ids[some], extractor=extractor)
         if len(found) != len(ids[some]):
-            raise DataError(
-                "Features were removed from the library during training. Train again."
-            )
+            raise DataError("Features were removed from the library during training. Train again.")
         if X is None:
             shape = len(ids), rows.shape[1] + n_more
             X = (

@@ -184,8 +184,7 @@ class _Task:
         began, extractor = time.perf_counter(), library.settings.get(EXTRACTOR)
         if extractor is None:
             raise DataError(
-                "The library has no features to learn from. `harmonium index FOLDER` computes "
-                "them."
+                "The library has no features to learn from. `harmonium index FOLDER` computes them."
             )
         opinions = library.opinions.triples()
         tagged = np.unique(opinions["track_id"].to_numpy().astype(np.int64))

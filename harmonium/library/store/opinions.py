@@ -146,8 +146,7 @@ class Opinions(LibraryPart):
                 raise LibraryError("A tag must have a name, got an empty one.")
             if said.setdefault(name, value) != value:
                 raise LibraryError(
-                    f"The tag {name!r} cannot be given, rejected and withdrawn at once. Choose "
-                    "one."
+                    f"The tag {name!r} cannot be given, rejected and withdrawn at once. Choose one."
                 )
         rows = [(person, int(track_id), name, value) for name, value in spelt if value]
         schema = {"person": pl.String, "track_id": pl.Int64, "tag": pl.String, "value": pl.Int8}
