@@ -113,7 +113,7 @@ def test_models_that_differ_in_size_or_have_far_fewer_clips_than_others_are_refu
     with pytest.raises(DataError, match="differ only in learning_rate"):
         fit_stacked([MLPTagger(3), MLPTagger(4)], X, Y, *splits(len(X), 2, 80))
     train, valid = [np.arange(4), np.arange(90)], [np.arange(90, 120)] * 2
-    with pytest.raises(DataError, match="about as many clips to learn from; got 4 to 90"):
+    with pytest.raises(DataError, match="got 4 to 90"):
         fit_stacked([LogisticTagger(), LogisticTagger()], X, Y, train, valid)
 
 
