@@ -91,7 +91,7 @@ def test_the_list_says_how_good_and_how_fast():
 
 
 def test_seconds_are_not_for_windows_of_its_own(music, tmp_path):
-    with pytest.raises(DataError, match="'musicnn' has windows of its own"):
+    with pytest.raises(DataError, match="'musicnn' sets its own windows"):
         run("features", music, "-o", tmp_path / "a.csv", "-e", "musicnn", "--seconds", 5)
 
 

@@ -104,7 +104,7 @@ def test_with_unit_norm_there_are_no_weights_for_features_as_given(train):
     with pytest.raises(AttributeError, match="Fit with unit_norm=False"):
         _ = model.params_
     linear = LogisticTagger(solver="newton", unit_norm=True).fit(*train)
-    with pytest.raises(AttributeError, match="coef_ and intercept_ are for features as given"):
+    with pytest.raises(AttributeError, match="coef_ and intercept_ apply to raw features"):
         _ = linear.coef_
 
 

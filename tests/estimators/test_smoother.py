@@ -85,7 +85,7 @@ def test_suggest_knows_other_spellings_and_leaves_out_what_it_does_not_know(fitt
 
 def test_changes_are_of_all_clips(fitted):
     assert fitted.changes().equals(fitted.changes(fitted.smooth()))
-    with pytest.raises(DataError, match="'smoothed' must be of all 128 clips"):
+    with pytest.raises(DataError, match="'smoothed' must have all 128 clips"):
         fitted.changes(fitted.smooth(["clip001"]))
 
 
