@@ -233,7 +233,7 @@ def rename(
     verb = "merged into" if done.merged else "renamed to"
     out.say(f"{done.old} {verb} {now}: {counted(done.n_moved, 'tag')} moved.")
     if done.n_dropped:
-        out.say(f"{counted(done.n_dropped, 'track')} had both; what was said of {done.new} stays.")
+        out.say(f"{counted(done.n_dropped, 'track')} had both; opinions about {done.new} stay.")
     if done.needs_training:
         out.say(f"The model knew both and predicts {done.new} as before until you train again.")
     out.say(f"To undo: harmonium undo {done.change}")

@@ -30,7 +30,7 @@ ERRORS = {
     400: "The request is invalid.",
     401: "The token is missing or wrong.",
     403: "The request comes from a page of another site.",
-    404: "There is no such thing.",
+    404: "Not found.",
     405: "The method is not supported here.",
     408: "The request did not arrive in time.",
     409: "The state of the library does not allow it.",
