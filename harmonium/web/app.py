@@ -12,7 +12,6 @@ from typing import Any
 import h11
 import uvicorn
 from fastapi import FastAPI
-from fastapi.openapi.utils import get_openapi
 from fastapi.responses import FileResponse
 from fastapi.staticfiles import StaticFiles
 from uvicorn.protocols.http.h11_impl import H11Protocol
@@ -20,24 +19,12 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from harmonium import __version__
 from harmonium.errors import DataError
 from harmonium.web import library_routes, track_routes
-from harmonium.web.bodies import ErrorAnswer, install_errors
+from harmonium.web.bodies import ERRORS, ErrorAnswer, install_errors
 from harmonium.web.guard import Guard, ServerSettings
 from harmonium.web.service import Service
 
 STATIC = Path(__file__).with_name("static")
 PREFIX = "/api/v1"
-ERRORS = {
-    400: "The request is invalid.",
-    401: "The token is missing or wrong.",
-    403: "The request comes from a page of another site.",
-    404: "Not found.",
-    405: "The method is not supported here.",
-    408: "The request did not arrive in time.",
-    409: "The state of the library does not allow it.",
-    413: "The body is too large.",
-    415: "The body has the wrong type.",
-    503: "The server is busy; Retry-After says when to try again.",
-}
 MAX_CONNECTIONS = 256
 MAX_HEAD_BYTES = 128 * 1024
 """Size limit of the request line and the headers together."""
@@ -72,34 +59,18 @@ def create_app(settings: ServerSettings) -> FastAPI:
     app.state.service = service
     install_errors(app)
     errors: dict[int | str, dict[str, Any]] = {
-        status: {"description": text, "model": ErrorAnswer} for status, text in ERRORS.items()
+        status: {"description": text, "model": ErrorAnswer} for status, (_, text) in ERRORS.items()
     }
     for routes in (library_routes, track_routes):
         app.include_router(routes.router, prefix=PREFIX, responses=errors)
     app.add_api_route("/", _page, include_in_schema=False)
     app.mount("/static", StaticFiles(directory=STATIC), name="static")
     app.add_middleware(Guard, settings=settings)
-    app.openapi = lambda: _document(app)  # type: ignore[method-assign]
     return app
 
 
 def _page() -> FileResponse:
     return FileResponse(STATIC / "index.html", media_type="text/html")
-
-
-def _document(app: FastAPI) -> dict[str, Any]:
-    """The OpenAPI document, without FastAPI's own shape of invalid requests."""
-    if app.openapi_schema is None:
-        document = get_openapi(
-            title=app.title, version=app.version, description=app.description, routes=app.routes
-        )
-        for name in ("HTTPValidationError", "ValidationError"):
-            document["components"]["schemas"].pop(name, None)
-        for path in document["paths"].values():
-            for operation in path.values():
-                operation["responses"].pop("422", None)
-        app.openapi_schema = document
-    return app.openapi_schema
 
 
 class TimedProtocol(H11Protocol):
@@ -126,16 +97,12 @@ class TimedProtocol(H11Protocol):
         super().connection_lost(exc)
 
     def _start_timer(self) -> None:
-        self._timer = self.loop.call_later(HEAD_SECONDS, self._give_up)
+        self._timer = self.loop.call_later(HEAD_SECONDS, self.transport.close)
 
     def _stop_timer(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-
-    def _give_up(self) -> None:
-        if not self.transport.is_closing():
-            self.transport.close()
 
 
 class Server(uvicorn.Server):

@@ -262,17 +262,20 @@ WritePlan = answer(
 ErrorAnswer = answer(
     "ErrorAnswer", error=answer("ErrorBody", code=str, message=str, field=str | None)
 )
-CODES = {
-    400: "bad_request",
-    401: "unauthorized",
-    403: "forbidden",
-    404: "not_found",
-    409: "conflict",
-    413: "too_large",
-    415: "unsupported_media",
-    503: "busy",
+ERRORS: dict[int | str, tuple[str, str]] = {
+    400: ("bad_request", "The request is invalid."),
+    401: ("unauthorized", "The token is missing or wrong."),
+    403: ("forbidden", "The request comes from a page of another site."),
+    404: ("not_found", "Not found."),
+    405: ("bad_request", "The method is not supported here."),
+    408: ("bad_request", "The request did not arrive in time."),
+    409: ("conflict", "The state of the library does not allow it."),
+    413: ("too_large", "The body is too large."),
+    415: ("unsupported_media", "The body has the wrong type."),
+    503: ("busy", "The server is busy; Retry-After says when to try again."),
+    "default": ("bad_request", "Any other error."),
 }
-"""Status → code, unless a problem has a code of its own; other statuses are bad requests."""
+"""Status → code, unless a problem has a code of its own; and what it means."""
 LIBRARY_ERRORS: tuple[tuple[type[HarmoniumError], int, str | None], ...] = (
     (UnknownTagError, 400, "unknown_tag"),
     (NotInLibraryError, 404, None),
@@ -304,7 +307,7 @@ class Problem(HTTPException):
         if status in (408, 413):  # The rest of a body may still come.
             headers["Connection"] = "close"
         super().__init__(status, message, headers)
-        self.code, self.field = code or CODES.get(status, "bad_request"), field
+        self.code, self.field = code or ERRORS.get(status, ERRORS["default"])[0], field
 
     def response(self) -> JSONResponse:
         """The answer in the one shape."""

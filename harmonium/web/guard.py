@@ -15,18 +15,13 @@ import ipaddress
 import logging
 import socket
 import time
-from collections.abc import Awaitable, Callable, MutableMapping
 from dataclasses import dataclass, field
-from http.cookies import CookieError, SimpleCookie
-from typing import Any
+
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.requests import HTTPConnection
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from harmonium.web.bodies import Problem
-
-Scope = MutableMapping[str, Any]
-Message = MutableMapping[str, Any]
-Receive = Callable[[], Awaitable[Message]]
-Send = Callable[[Message], Awaitable[None]]
-App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 API = "/api/v1/"
 FILES = f"{API}files"
@@ -103,7 +98,7 @@ def _address(name: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
 class Guard:
     """An ASGI app that checks requests before another app sees them."""
 
-    def __init__(self, app: App, settings: ServerSettings) -> None:
+    def __init__(self, app: ASGIApp, settings: ServerSettings) -> None:
         self.app, self.settings = app, settings
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -114,18 +109,19 @@ class Guard:
             return
         response = _Response(scope, send, log=self.settings.log)
         try:
-            headers = _headers(scope)
-            self._check(scope, headers)
-            body = _Body(scope, headers, receive)
-            await self.app(scope, body.receive, response.send)
+            self._check(HTTPConnection(scope))
+            await self.app(scope, _Body(scope, receive).receive, response.send)
         except Problem as problem:
             if not response.begun:
                 await problem.response()(scope, receive, response.send)
         except TimeoutError:
             return  # The client does not read; the connection is closed.
 
-    def _check(self, scope: Scope, headers: dict[str, str]) -> None:
-        method, path = scope["method"], scope["path"]
+    def _check(self, request: HTTPConnection) -> None:
+        method, path, headers = request.scope["method"], request.scope["path"], request.headers
+        for name in ("host", "origin", "content-type", "authorization"):
+            if len(headers.getlist(name)) > 1:
+                raise Problem(400, f"The header {name} is repeated.")
         host = headers.get("host", "")
         name = host.rpartition(":")[0] if not host.endswith("]") and ":" in host else host
         if not self.settings.allows_host(name):
@@ -133,32 +129,29 @@ class Guard:
                 400,
                 f"Host {name[:100]!r} is not allowed. `harmonium serve --allow-host NAME` adds it.",
             )
-        if (origin := headers.get("origin")) is not None and origin.lower() not in (
-            f"http://{host}".lower(),
-            f"https://{host}".lower(),
+        own = (None, f"http://{host}".lower(), f"https://{host}".lower())
+        origin, site = headers.get("origin"), headers.get("sec-fetch-site", "none")
+        is_api = path.startswith("/api/")
+        if (origin and origin.lower()) not in own or (
+            is_api and site not in ("none", "same-origin")
         ):
-            raise Problem(403, "Pages of other sites may not call this server.")
-        site = headers.get("sec-fetch-site", "none")
-        if path.startswith("/api/") and site not in ("none", "same-origin"):
             raise Problem(403, "Pages of other sites may not call this server.")
         if method in ("POST", "PUT", "PATCH", "DELETE"):
             _check_type(path, headers)
-        if path.startswith("/api/") and (method, path) not in OPEN_ROUTES:
-            self._check_token(headers)
+        if is_api and (method, path) not in OPEN_ROUTES and not self._has_token(request):
+            raise Problem(
+                401,
+                "This server needs its token. Open the address that `harmonium serve` printed, or "
+                "send the header Authorization: Bearer TOKEN.",
+            )
 
-    def _check_token(self, headers: dict[str, str]) -> None:
+    def _has_token(self, request: HTTPConnection) -> bool:
         token = self.settings.token
-        if token is None:
-            return
-        scheme, _, given = headers.get("authorization", "").partition(" ")
-        if scheme.lower() == "bearer" and same_secret(given.strip(), token):
-            return
-        if is_session(_cookie(headers.get("cookie", ""), self.settings), token):
-            return
-        raise Problem(
-            401,
-            "This server needs its token. Open the address that `harmonium serve` printed, or send "
-            "the header Authorization: Bearer TOKEN.",
+        scheme, _, given = request.headers.get("authorization", "").partition(" ")
+        return (
+            token is None
+            or (scheme.lower() == "bearer" and same_secret(given.strip(), token))
+            or is_session(request.cookies.get(cookie_name(self.settings), ""), token)
         )
 
 
@@ -191,26 +184,7 @@ def _signature(until: str, token: str) -> str:
     return hmac.new(token.encode(), message, hashlib.sha256).hexdigest()
 
 
-def _cookie(text: str, settings: ServerSettings) -> str:
-    try:
-        found = SimpleCookie(text).get(cookie_name(settings))
-    except CookieError:
-        return ""
-    return "" if found is None else found.value
-
-
-def _headers(scope: Scope) -> dict[str, str]:
-    """Headers by name; those that checks depend on must not be repeated."""
-    found: dict[str, str] = {}
-    for key, value in scope["headers"]:
-        name = key.decode("latin-1").lower()
-        if name in found and name in ("host", "origin", "content-type", "authorization"):
-            raise Problem(400, f"The header {name} is repeated.")
-        found[name] = value.decode("latin-1")
-    return found
-
-
-def _check_type(path: str, headers: dict[str, str]) -> None:
+def _check_type(path: str, headers: Headers) -> None:
     has_body = headers.get("content-length", "0") != "0" or "transfer-encoding" in headers
     kind = headers.get("content-type", "").partition(";")[0].strip().lower()
     if path == FILES:
@@ -223,10 +197,10 @@ def _check_type(path: str, headers: dict[str, str]) -> None:
 class _Body:
     """The body of a request, with limits on its size and time."""
 
-    def __init__(self, scope: Scope, headers: dict[str, str], receive: Receive) -> None:
+    def __init__(self, scope: Scope, receive: Receive) -> None:
         self._receive, self._seen, self._ended = receive, 0, False
         self._limit = MAX_FILE_BYTES if scope["path"] == FILES else MAX_BODY_BYTES
-        length = headers.get("content-length", "0")
+        length = Headers(scope=scope).get("content-length", "0")
         if length.isdecimal() and int(length) > self._limit:
             raise self._too_large()
 
@@ -258,21 +232,14 @@ class _Response:
 
     async def send(self, message: Message) -> None:
         if message["type"] == "http.response.start":
-            self.begun = True
-            self._add_headers(message)
+            self.begun, path = True, self._scope["path"]
+            headers = MutableHeaders(scope=message)
+            for name, value in HEADERS.items():
+                headers.setdefault(name, value)
+            headers.setdefault("cache-control", "no-store" if path.startswith("/api/") else "no-cache")
             if self._log:
                 seconds = time.perf_counter() - self._began
-                what = f"{self._scope['method']} {self._scope['path'][:200]!r}"  # without the query
+                what = f"{self._scope['method']} {path[:200]!r}"  # without the query
                 log.info("%s %s %.0f ms", what, message["status"], 1000 * seconds)
         async with asyncio.timeout(SEND_SECONDS):
             await self._send(message)
-
-    def _add_headers(self, message: Message) -> None:
-        there = {key.lower() for key, _ in message["headers"]}
-        more = dict(HEADERS)
-        path = self._scope["path"]
-        more["cache-control"] = "no-store" if path.startswith("/api/") else "no-cache"
-        message["headers"] = [
-            *message["headers"],
-            *((k.encode(), v.encode()) for k, v in more.items() if k.encode() not in there),
-        ]
