@@ -17,7 +17,7 @@ from rich.table import Table
 from rich.text import Text
 
 from harmonium.commands import INTERRUPTED, options
-from harmonium.commands.output import Output, bar
+from harmonium.commands.output import Output
 from harmonium.errors import DataError
 
 if TYPE_CHECKING:
@@ -83,7 +83,7 @@ def run(
     console.print(f"[bold]{chosen.title}[/bold]", highlight=False)
     for spec in chosen.datasets:
         if spec.has_audio:  # once, before the runs need the features
-            with bar(console, f"extracting features of {spec.label}") as update:
+            with Output().bar(f"extracting features of {spec.label}") as update:
                 extract_features(spec, progress=update)
     began = time.monotonic()
     with open_results(folder, path.read_text(encoding="utf-8")) as store:

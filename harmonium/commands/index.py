@@ -72,10 +72,17 @@ def index(
     Example: harmonium index ~/Music
     In Python: library.index("~/Music")
     """
+    from harmonium.audio.extractors import DEFAULT
+    from harmonium.library.index import kept_extractor
+
     out, began = Output(as_json), time.monotonic()
     with _opened(library, paths or []) as opened:
-        if extractor is None and windows is None:
-            _note_extractor(out, opened)
+        kept = kept_extractor(opened)
+        if extractor is None and windows is None and kept not in (None, DEFAULT):
+            out.note(
+                f"The library keeps the features of {kept}. To switch to {DEFAULT}: `harmonium "
+                f"index --extractor {DEFAULT}`, then `harmonium train`."
+            )
         stopped = "Stopped. What was done is kept; the same command continues."
         with out.bar("listening", stopped, at_first="looking for music") as progress:
             report = opened.index(
@@ -97,18 +104,6 @@ def index(
     problems = report.unlisted | report.unreadable
     out.failures(problems.items(), " that could not be read; --json lists all")
     raise typer.Exit(0 if report.complete else IN_PART)
-
-
-def _note_extractor(out: Output, library: Library) -> None:
-    """Note that the library keeps another extractor than a new one would have."""
-    from harmonium.audio.extractors import DEFAULT
-    from harmonium.library.index import kept_extractor
-
-    if (kept := kept_extractor(library)) not in (None, DEFAULT):
-        out.note(
-            f"The library keeps the features of {kept}. To switch to {DEFAULT}: `harmonium index "
-            f"--extractor {DEFAULT}`, then `harmonium train`."
-        )
 
 
 def _opened(place: str | None, paths: list[Path]) -> Library:

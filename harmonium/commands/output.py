@@ -132,19 +132,26 @@ class Output:
     def bar(
         self, name: str, stopped: str | Callable[[int, int], str] = "", at_first: str | None = None
     ) -> Iterator[Callable[..., None]]:
-        """A progress bar on the standard error, see `bar`.
+        """A progress bar that disappears when done; gives what to call with (done, total).
 
+        Until the first call, and with a total of 0, the total is unknown and the bar only moves.
+        ``at_first`` is shown until the first call; a third argument of a call replaces the name.
         ``stopped`` is a note for Ctrl-C, or makes one of what is done and the total.
         """
         last = (0, 0)
 
-        def update(done: int, total: int, *what: str) -> None:
+        def update(done: int, total: int, what: str = name) -> None:
             nonlocal last
             last = done, total
-            show(done, total, *what)
+            progress.update(task, completed=done, total=total or None, description=what)
 
+        columns = (TextColumn("{task.description}"), BarColumn(), _Done())
+        hidden = not self.errors.is_terminal
         try:
-            with bar(self.errors, name, at_first=at_first) as show:
+            with Progress(
+                *columns, console=self.errors, transient=True, disable=hidden
+            ) as progress:
+                task = progress.add_task(at_first or name, total=None)
                 yield update
         except KeyboardInterrupt:
             if not stopped:
@@ -238,26 +245,6 @@ def share_bar(share: float) -> Text:
 def has_reader() -> bool:
     """Whether there is somebody at the keyboard to ask."""
     return sys.stdin is not None and sys.stdin.isatty()
-
-
-@contextmanager
-def bar(
-    console: Console, name: str, *, at_first: str | None = None
-) -> Iterator[Callable[..., None]]:
-    """A progress bar that disappears when it is done; gives what to call with (done, total).
-
-    Until the first call, and with a total of 0, the total is unknown and the bar only moves.
-    ``at_first`` is shown until the first call; a third argument of a call replaces the name.
-    """
-    columns = (TextColumn("{task.description}"), BarColumn(), _Done())
-    shown = console.is_terminal
-    with Progress(*columns, console=console, transient=True, disable=not shown) as progress:
-        task = progress.add_task(at_first or name, total=None)
-
-        def update(done: int, total: int, what: str = name) -> None:
-            progress.update(task, completed=done, total=total or None, description=what)
-
-        yield update
 
 
 class _Done(ProgressColumn):

@@ -236,7 +236,9 @@ class _Response:
             headers = MutableHeaders(scope=message)
             for name, value in HEADERS.items():
                 headers.setdefault(name, value)
-            headers.setdefault("cache-control", "no-store" if path.startswith("/api/") else "no-cache")
+            headers.setdefault(
+                "cache-control", "no-store" if path.startswith("/api/") else "no-cache"
+            )
             if self._log:
                 seconds = time.perf_counter() - self._began
                 what = f"{self._scope['method']} {path[:200]!r}"  # without the query

@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.text import Text
 
 from harmonium.commands import output
-from harmonium.commands.output import Flow, Output, bar, printable
+from harmonium.commands.output import Flow, Output, printable
 from harmonium.commands.write import show_changes, show_plan
 from harmonium.errors import counted, did_you_mean, nearest_names
 from harmonium.library.filetags import FieldChange, FileChange, UnwrittenTag
@@ -118,8 +118,9 @@ def test_a_bar_shows_no_numbers_that_are_not_known(monkeypatch):
         return captured.get()
 
     monkeypatch.setattr(output, "Progress", Kept)
-    console = Console(force_terminal=True, width=80)
-    with console.capture(), bar(console, "listening", at_first="looking for music") as progress:
+    out = Output()
+    out.errors = Console(force_terminal=True, width=80)
+    with out.errors.capture(), out.bar("listening", at_first="looking for music") as progress:
         shown = [picture()]
         for call in ((0, 0, "reading"), (3, 40)):
             progress(*call)
