@@ -132,7 +132,7 @@ class UndoRecord:
             change = FileChange.from_dict(head.pop("change"))
             return cls(change=change, steps=steps, literal=plain[end:], **head)
         except (zlib.error, ValueError, LookupError, TypeError) as error:
-            raise FileTagError(f"The record of a change of tags is damaged: {error}.") from error
+            raise FileTagError(f"The record of changed tags is damaged: {error}.") from error
 
 
 KeepRecord: TypeAlias = Callable[[UndoRecord], object]
