@@ -167,12 +167,9 @@ def report(
 
 
 def _found_recipe(name: Path) -> Path:
-    """The recipe of this path or name."""
+    """The recipe of this path or name; the path where there is none, which is refused later."""
     named = [root / each for root in _roots() for each in (name, f"{name}.toml")]
-    for path in (name, *named):
-        if path.is_file():
-            return path
-    raise DataError(f"There is no recipe '{name}'. 'harmonium experiment list' shows all.")
+    return next((path for path in (name, *named) if path.is_file()), name)
 
 
 def _roots() -> list[Path]:

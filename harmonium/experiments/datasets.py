@@ -7,7 +7,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import numpy as np
 import polars as pl
@@ -220,10 +220,7 @@ def _source(spec: DatasetSpec, *, jobs: int = 1) -> Dataset:
             title="The generated collection",
             summary="Music, listeners and tags made by harmonium.synthetic.",
             files={},
-            citation="",
-            licence="",
-            homepage="",
-            how_to_get="",
+            **dict.fromkeys(("citation", "licence", "homepage", "how_to_get"), cast(Any, "")),
         ),
         items=collection.triples.items,
         counts=collection.triples.counts(),

@@ -306,14 +306,8 @@ def _auc_table(rows: Rows, models: list[str]) -> Table:
         )
     if len(cells) > len(rows):
         caption += f" Rows marked “paper”: {CITATION}, Table 2."
-    return Table(
-        name="auc",
-        title="Mean AUC by dataset and model (as in the paper's Table 2)",
-        caption=caption,
-        header=("Dataset", "Tags", "Sm", *models),
-        align="lrc",
-        rows=cells,
-    )
+    title = "Mean AUC by dataset and model (as in the paper's Table 2)"
+    return Table("auc", title, caption, ("Dataset", "Tags", "Sm", *models), cells, "lrc")
 
 
 def _count_figure(
@@ -351,18 +345,15 @@ def _ranks(rows: Rows, models: list[str]) -> list[Table]:
         return []
     test = friedman(list(used.values()))
     ranks = sorted(zip(test.average_ranks, models, strict=True), key=lambda pair: pair[0])
-    table = Table(
-        name="ranks",
-        title="Average rank of each model over datasets",
-        caption=f"Over {', '.join(used)}, raw tags; 1 is best. Friedman's χ² = "
-        f"{test.statistic:.2f}, p = {test.p:.3g}. Ranks {test.critical_difference:.2f} apart "
-        "differ significantly (Nemenyi, 5 %), if p is below 0.05. The test takes the datasets as "
-        "independent; those that share clips are not.",
-        header=("Model", "Average rank"),
-        align="l",
-        rows=[(model, f"{rank:.2f}") for rank, model in ranks],
+    caption = (
+        f"Over {', '.join(used)}, raw tags; 1 is best. Friedman's χ² = {test.statistic:.2f}, p = "
+        f"{test.p:.3g}. Ranks {test.critical_difference:.2f} apart differ significantly (Nemenyi, "
+        "5 %), if p is below 0.05. The test takes the datasets as independent; those that share "
+        "clips are not."
     )
-    return [table]
+    words = ("ranks", "Average rank of each model over datasets", caption)
+    cells = [(model, f"{rank:.2f}") for rank, model in ranks]
+    return [Table(*words, ("Model", "Average rank"), cells, align="l")]
 
 
 def per_tag_csv(summary: Summary) -> str:
@@ -531,13 +522,9 @@ def _axis_table(summary: Summary, form: AxisForm) -> Table:
             columns = [_score_cells(column) for column in zip(*lines.values(), strict=True)]
             rows += [(dataset, *cells) for cells in zip(lines, *columns, strict=True)]
     best = "row" if form.kind == "bars" else "dataset in the column"
-    return Table(
-        name=f"{summary.recipe.form}-{form.table}",
-        title=form.title,
-        caption=f"{_PERCENT} Bold: the best of the {best}.{form.note}",
-        header=("Dataset", "Model", *headings),
-        rows=rows,
-    )
+    caption = f"{_PERCENT} Bold: the best of the {best}.{form.note}"
+    name = f"{summary.recipe.form}-{form.table}"
+    return Table(name, form.title, caption, ("Dataset", "Model", *headings), rows)
 
 
 def _position(score: Score, axis: str) -> float:
@@ -711,16 +698,10 @@ def times_table(summary: Summary) -> Table:
         parts = ("seconds", "test_seconds", "smoothing_seconds")
         total = sum(measured(arm.all_runs, part).sum() for part in parts)
         memory = measured(arm.all_runs, "peak_memory_mb")
-        rows.append(
-            (
-                arm.axes["dataset"],
-                summary.arm_name(arm),
-                *map(format_seconds, seconds),
-                f"{len(arm.all_runs):,}",
-                format_duration(total),
-                f"{memory.max():,.0f}" if len(memory) else NOTHING,
-            )
-        )
+        largest = f"{memory.max():,.0f}" if len(memory) else NOTHING
+        everything = (f"{len(arm.all_runs):,}", format_duration(total), largest)
+        name = (arm.axes["dataset"], summary.arm_name(arm))
+        rows.append((*name, *map(format_seconds, seconds), *everything))
     header = ("Dataset", "Model", "Train, s", "To best, s", "Test, s", "Runs", "All runs")
     return Table("times", "Time and memory", CAPTIONS["times"], (*header, "Memory, MB"), rows)
 
