@@ -292,6 +292,8 @@ class GradientTagger(TagClassifier):
         from harmonium.evaluation import grouped_folds
 
         n_models = getattr(self, "n_models", 1)  # of those that can be cross-fitted
+        if n_models == 1:
+            return None
         groups = np.arange(len(Y)) if groups is None else np.asarray(groups)
         check_consistent_length(Y, groups)
         labels, seed = np.round(Y) if is_soft(Y) else Y, int(self._generator().integers(2**31))
