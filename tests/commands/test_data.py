@@ -49,7 +49,8 @@ class TestList:
 
     def test_on_a_terminal(self, samples, monkeypatch):
         monkeypatch.setenv("FORCE_COLOR", "1")
-        assert all(len(line) <= 80 for line in re.sub(STYLES, "", run("list")).splitlines())
+        lines = re.sub(STYLES, "", run("list")).splitlines()  # a path stays in one piece
+        assert all(len(line) <= 80 for line in lines if not line.startswith("Searched: "))
         monkeypatch.setenv("COLUMNS", "120")
         output = run("list")
         assert output.count("not found") == len(datasets.names())

@@ -301,7 +301,7 @@ class TestRegistry:
         ("name", "keyword"),
         [
             ("majorminner", "Did you mean 'majorminer'?"),
-            ("zzz", "Known are mturk, majmin"),
+            ("zzz", "mturk, majmin"),
             ("mulan:", "no dataset 'mulan:'"),
             ("mulan:../x", "no dataset 'mulan:../x'"),
         ],
