@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 
 from harmonium.arrays import Doubles, Floats, Ids, Mask
 from harmonium.engine import Engine, EngineError, Runner, WorkerDied
-from harmonium.errors import TrainingInterrupted
+from harmonium.errors import DataError, TrainingInterrupted
 from harmonium.estimators.calibration import Question, fit_recalibration, joined
 from harmonium.estimators.model_files import Recalibration
 from harmonium.evaluation import grouped_folds
@@ -175,12 +175,18 @@ def fit_one(task: FitTask) -> Any:
 
     examples, chosen = task.examples, task.hyperparameters
     with interrupts_raise():
-        return DiscriminativeRBM(**task.model).fit(
+        model = DiscriminativeRBM(**task.model).fit(
             examples.inputs(chosen),
             examples.targets(chosen),
             groups=examples.groups,
             eval_y=examples.Y,
         )
+    if not hasattr(model, "folds_"):
+        raise DataError(
+            "No tag can be judged: the tracks with it, or those without it, are all by one artist "
+            "or from one album. Tag tracks of more artists."
+        )
+    return model
 
 
 def fit(
@@ -263,8 +269,6 @@ def held_out_auc(model: Any, Y: Floats) -> float:
     Members of different folds need not agree on how likely a tag is, so they are not ranked
     together.
     """
-    if not hasattr(model, "folds_"):
-        return 0.5
     folds = range(int(model.folds_.max()) + 1)
     own = [model.folds_ == fold for fold in folds]
     return float(np.mean([mean_auc(Y[some], model.held_out_[some]) for some in own]))

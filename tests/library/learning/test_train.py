@@ -238,6 +238,14 @@ def test_smoothed_labels_are_tried_and_many_tracks_are_searched_by_a_share(monke
     assert model.tags_.tolist() == list(TAGS)
 
 
+def test_a_tag_of_one_artist_cannot_be_judged():
+    X, _ = small_library.world(40)
+    Y = (np.arange(40)[:, None] < 4).astype(np.float32)
+    examples = TrainingSet(X, Y, np.arange(40) // 4, ("rock",))
+    with pytest.raises(DataError, match="by one artist"):
+        fit(examples, to_try=(Hyperparameters(0.01, 0.1),), n_hidden=5)
+
+
 def test_more_tracks_mean_fewer_passes():
     epochs = [usual_epochs(n, 20) for n in (30, 1000, 5000, 30_000)]
     assert epochs == sorted(epochs, reverse=True)
