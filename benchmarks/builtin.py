@@ -1,27 +1,30 @@
-"""The shipped model judged as a stranger would judge it, beside its rivals.
+"""The built-in model judged on held-out artists, beside its rivals.
 
     HARMONIUM_DATA=FOLDER python benchmarks/builtin.py [PART ...]
 
 Every clip is predicted by a model that has not learnt from its artist (4Q), its part of the split
-(GTZAN) or itself (Emotify). The parts, all by default:
+(GTZAN) or itself (Emotify). The built-in model is made anew without the held-out clips: all of its
+members, its correction and its precision curves. The parts, all by default:
 
 ranking: mean AUC over the tags that people gave. "alone" learns from one collection; "union" from
-    all three; "heads" adds what musicnn's own taggers say where a collection was not asked. The
-    penalties of logistic regression and of the MLP are the best of three by these very scores,
-    which flatters them; those of the RBM were chosen on other folds of the same clips, but the
-    directions of the volume, and the settings without sound (`TOGETHER`), on these very folds.
-    "±" is the standard error of the difference to the shipped model, by drawing artists anew.
-completion: each clip is told one true tag of one vocabulary, and is asked for those of another. AUC
-    over clips, and within a clip, before and after. Emotify's excerpts are told their genre, which
-    the model never saw beside an emotion. "heads": told the tag that musicnn's taggers find most
-    likely beside its usual share. "no sound" is what `harmonium suggest` goes by.
+    all three; "heads" adds the probabilities of musicnn's own taggers as labels where a collection
+    does not have a tag. The first line is the built-in model; all others are single models, which
+    learn from all clips for 80 epochs. "±" is the standard error of the difference from the second
+    line, by drawing artists. The penalties of logistic regression and of the MLP are the best of
+    three by these very scores, which flatters them; those of the RBM were chosen on other folds of
+    the same clips, but the directions of the volume, and the settings without sound (`TOGETHER`),
+    on these very folds.
+completion: one true tag of each clip is observed, and those of another vocabulary are asked for.
+    AUC over clips, and within a clip, before and after. Emotify's excerpts have an observed genre,
+    which the model never saw beside an emotion. "heads": the observed tag is the one that musicnn's
+    taggers find most likely beside its usual share. "no sound" is what `harmonium suggest` uses.
 calibration: expected calibration error before and after the correction.
-precision: thresholds chosen by half of the folds so that tags are right with a share of 80 %, and
-    the share that is right in the other half.
-strangers: tags that two collections share, by models that never heard the one they are judged by:
-    AUC, beside that of models that have heard other artists of it; and how often is right what
+precision: what would be written with a precision of 80 %, by the curves of the members' held-out
+    clips, and the share of it that is right.
+strangers: tags that two collections share, by models that never saw the one they are judged by:
+    AUC, beside that of models that have seen other artists of it; and how often is right what
     would be written.
-volume: mean AUC with more or fewer directions taken out of the features, and Emotify's clips heard
+volume: mean AUC with more or fewer directions taken out of the features, and Emotify's clips
     12 dB softer: their AUC, and the share of the tags found that still are.
 robustness: how far probabilities move when a clip comes in another file.
 """
@@ -32,6 +35,7 @@ import warnings
 from dataclasses import replace
 from functools import cache, partial
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -39,7 +43,13 @@ from harmonium import DiscriminativeRBM, LogisticTagger, MLPTagger
 from harmonium.data.datasets import load
 from harmonium.estimators import CooccurrenceTagger, NaiveBayesTagger
 from harmonium.estimators.calibration import matching_thresholds
-from harmonium.evaluation import auc_per_clip, auc_per_tag, calibration_error_per_tag
+from harmonium.evaluation import (
+    auc_per_clip,
+    auc_per_tag,
+    calibration_error_per_tag,
+    grouped_folds,
+    reliability,
+)
 from harmonium.library.learning.fitting import auc_error, make_curves
 from harmonium.library.store.models import UNREACHABLE
 from harmonium.library.tagger import USUAL_PRECISION, threshold_for
@@ -47,28 +57,76 @@ from harmonium.library.tagger import USUAL_PRECISION, threshold_for
 sys.path.insert(0, str(Path(__file__).parents[1] / "recipes"))
 from builtin_model import making
 from builtin_model.corpus import Corpus, listening_corpus
-from builtin_model.making import SETTINGS, TOGETHER
+from builtin_model.making import ONE_MODEL, TOGETHER
 from builtin_model.other_files import hear_louder
 from builtin_model.robustness import measure_robustness
 from builtin_model.vocabulary import shared_vocabulary
 
 QUESTIONS = (("4q", "mood"), ("4q", "genre"), ("gtzan", "genre"), ("emotify", "mood"))
-CD = SETTINGS | {"training": "cd", "training_steps": 1, "inference": "lbp", "inference_steps": 20}
 NAMES = ("4q", "gtzan", "emotify")
 DRAWS = 50
+N_FOLDS = 5
 EMOTIFY_GENRES = ("classical", "rock", "electronic", "pop")
 """Of its excerpts 1-100, 101-200, 201-300 and 301-400."""
 
 union = cache(partial(listening_corpus, NAMES))
 
 
+class Judged(NamedTuple):
+    """What models made like the built-in one say about held-out clips."""
+
+    uncorrected: Any
+    """(n, C)"""
+    corrected: Any
+    """(n, C)"""
+    written: Any
+    """(C, 4), as `written` has it."""
+
+
 @cache
 def said():
-    """What the shipped model's way gives for held-out clips."""
-    return making.judge(union())
+    corpus = union()
+    P, corrected, counts = np.empty_like(corpus.Y), np.empty_like(corpus.Y), 0
+    for rows, others in held_out_splits(corpus):
+        known, new = corpus.rows(others), corpus.rows(rows)
+        model = making.fit(known)
+        P[rows], corrected[rows] = model.infer(new.X).y, model.predict_proba(new.X)
+        counts = counts + written(known, model, new, corrected[rows])
+    return Judged(P, corrected, counts)
 
 
-def by(kind, heads=True, tells=False, **settings):
+def held_out_splits(corpus):
+    """Clips to hold out, and all others; one pair after the other.
+
+    Artists never straddle two folds of 4Q. The two parts of GTZAN, which share no artist, are held
+    out in turn.
+    """
+    splits = []
+    folded = np.flatnonzero(corpus.collection != "gtzan")
+    if len(folded):
+        Y = np.nan_to_num(corpus.Y[folded])
+        folds = grouped_folds(corpus.group[folded], Y, n_folds=N_FOLDS)
+        splits += [folded[folds == fold] for fold in range(N_FOLDS)]
+    splits += [np.flatnonzero(corpus.group == f"gtzan: {part}") for part in ("valid", "train")]
+    return [(rows, np.setdiff1d(np.arange(len(corpus.X)), rows)) for rows in splits if len(rows)]
+
+
+def learnt_from_others(corpus, learn):
+    """The clips to hold out, and what was learnt from all others; one set after the other."""
+    for rows, others in held_out_splits(corpus):
+        yield rows, learn(corpus.rows(others))
+
+
+def held_out(corpus, learn):
+    """The probabilities (n, C) of every clip by a model that has not learnt from its artist."""
+    nothing = np.full(corpus.Y.shape, np.nan, np.float32)
+    P = nothing.copy()
+    for rows, answers in learnt_from_others(corpus, learn):
+        P[rows] = answers(corpus.X[rows], nothing[rows])
+    return P
+
+
+def by(kind, heads=True, observes=False, **settings):
     """A learner of a class of estimators."""
 
     def learn(corpus: Corpus):
@@ -76,9 +134,10 @@ def by(kind, heads=True, tells=False, **settings):
         asked = ~np.isnan(Y).all(axis=0)
         model = kind(**settings).fit(corpus.X, Y[:, asked])
 
-        def answers(X, told):
-            P = np.full(told.shape, np.nan, np.float32)
-            P[:, asked] = model.complete(X, told[:, asked]) if tells else model.predict_proba(X)
+        def answers(X, observed):
+            P = np.full(observed.shape, np.nan, np.float32)
+            known = observed[:, asked]
+            P[:, asked] = model.complete(X, known) if observes else model.predict_proba(X)
             return P
 
         return answers
@@ -134,99 +193,104 @@ def line(name, found, error=None, order=QUESTIONS):
     print(f"| {name} | " + " | ".join(cells) + " |", flush=True)
 
 
+@cache
+def one_model():
+    """What single models of all clips but the held-out ones say about these."""
+    return held_out(union(), by(DiscriminativeRBM, **ONE_MODEL))
+
+
 def best(corpus, name, kind, values, **settings):
     """The line of the best of several penalties, by collection and group; with errors."""
-    trials = [making.held_out(corpus, by(kind, **settings, l2=value)) for value in values]
+    trials = [held_out(corpus, by(kind, **settings, l2=value)) for value in values]
     scores = [score(corpus, P) for P in trials]
     first = {q: max(range(len(values)), key=lambda i, q=q: scores[i][q]) for q in QUESTIONS}
-    error = {i: errors(corpus, trials[i], said().uncorrected) for i in set(first.values())}
+    error = {i: errors(corpus, trials[i], one_model()) for i in set(first.values())}
     found = {q: scores[i][q] for q, i in first.items()}
     line(name, found, {q: error[i][q] for q, i in first.items()})
 
 
 def ranking():
     corpus = union()
-    parts = [corpus.of(name) for name in NAMES]
     print("| model | " + " | ".join(f"{c}: {g}s" for c, g in QUESTIONS) + " |")
     print("|---" * (len(QUESTIONS) + 1) + "|")
-    rbm, plain = (by(DiscriminativeRBM, heads, **SETTINGS) for heads in (True, False))
-    line("RBM: union and heads (shipped)", score(corpus, said().uncorrected))
-    P = making.held_out(corpus, plain)
-    line("RBM: union", score(corpus, P), errors(corpus, P, said().uncorrected))
+    difference = errors(corpus, said().uncorrected, one_model())
+    line(
+        "RBM, cross-fitted: union and heads (built-in)",
+        score(corpus, said().uncorrected),
+        difference,
+    )
+    line("RBM: union and heads", score(corpus, one_model()))
+    rbm, plain = (by(DiscriminativeRBM, heads, **ONE_MODEL) for heads in (True, False))
+    P = held_out(corpus, plain)
+    line("RBM: union", score(corpus, P), errors(corpus, P, one_model()))
     alone, with_heads = {}, {}
-    for part in parts:
-        alone |= score(part, making.held_out(part, plain))
-        with_heads |= score(part, making.held_out(part, rbm))
+    for part in (corpus.of(name) for name in NAMES):
+        alone |= score(part, held_out(part, plain))
+        with_heads |= score(part, held_out(part, rbm))
     line("RBM: alone", alone)
     line("RBM: alone and heads", with_heads)
-    best(
-        corpus,
-        "logistic regression",
-        partial(LogisticTagger, solver="newton"),
-        (3e-5, 1e-4, 3e-4),
-        heads=False,
-    )
-    some = {"n_hidden": 200, "max_epochs": 80, "validation_fraction": 0.0, "random_state": 0}
-    best(corpus, "MLP: union and heads", MLPTagger, (0.1, 0.3, 1.0), batch_size=50, **some)
-    P = making.held_out(corpus, by(DiscriminativeRBM, **CD))
-    line("RBM, CD-1: union and heads", score(corpus, P), errors(corpus, P, said().uncorrected))
+    logistic = partial(LogisticTagger, solver="newton")
+    best(corpus, "logistic regression", logistic, (3e-5, 1e-4, 3e-4), heads=False)
+    own = ("training_steps", "init_scale", "l2", "l2_tags")
+    mlp = {name: value for name, value in ONE_MODEL.items() if name not in own}
+    best(corpus, "MLP: union and heads", MLPTagger, (0.1, 0.3, 1.0), **mlp)
 
 
 def questions(corpus):
-    """Name -> what is told (n, C), and the tags that are asked for (C,)."""
+    """Name -> what is observed (n, C), and the tags that are asked for (C,)."""
     groups, rng = shared_vocabulary().groups, np.random.default_rng(0)
     genre = np.array([groups[tag] == "genre" for tag in corpus.tags])
     nothing = np.full(corpus.Y.shape, np.nan, np.float32)
     found = {}
     for name, given in (("4Q: a mood → genres", ~genre), ("4Q: a genre → moods", genre)):
-        told = nothing.copy()
+        observed = nothing.copy()
         for row in np.flatnonzero(corpus.collection == "4q"):
             has = np.flatnonzero((corpus.Y[row] == 1) & given)
             if len(has):
-                told[row, rng.choice(has)] = 1
-        found[name] = told, ~given
-    told = nothing.copy()
+                observed[row, rng.choice(has)] = 1
+        found[name] = observed, ~given
+    observed = nothing.copy()
     for number, row in enumerate(np.flatnonzero(corpus.collection == "emotify")):
-        told[row, corpus.tags.index(EMOTIFY_GENRES[number // 100])] = 1
-    found["Emotify: its genre → emotions"] = told, ~genre
+        observed[row, corpus.tags.index(EMOTIFY_GENRES[number // 100])] = 1
+    found["Emotify: its genre → emotions"] = observed, ~genre
     usual = np.nanmean(corpus.heads, axis=0)
     for collection, title in (("4q", "4Q"), ("emotify", "Emotify")):
-        told, rows = nothing.copy(), np.flatnonzero(corpus.collection == collection)
+        observed, rows = nothing.copy(), np.flatnonzero(corpus.collection == collection)
         unasked = np.isnan(corpus.Y[rows]).all(axis=0) & ~np.isnan(usual)
         likely = np.where(unasked & (corpus.heads[rows] > 0.3), corpus.heads[rows] / usual, 0)
         has = likely.max(axis=1) > 0
-        told[rows[has], likely.argmax(axis=1)[has]] = 1
-        found[f"{title}: a tag of the heads → all"] = told, np.ones_like(genre)
+        observed[rows[has], likely.argmax(axis=1)[has]] = 1
+        found[f"{title}: a tag of the heads → all"] = observed, np.ones_like(genre)
     return found
 
 
 def completion():
-    """Told one tag of one vocabulary, asked for the tags of another."""
+    """One tag of one vocabulary is observed, those of another are asked for."""
     corpus = union()
     nothing = np.full(corpus.Y.shape, np.nan, np.float32)
     asked = questions(corpus)
-    counts = by(CooccurrenceTagger, tells=True)
+    counts = by(CooccurrenceTagger, observes=True)
     learners = {
-        "RBM (shipped)": (by(DiscriminativeRBM, tells=True, **SETTINGS), True),
-        "naive Bayes": (by(NaiveBayesTagger, tells=True, l2=1e-4), True),
+        "RBM, one model": (by(DiscriminativeRBM, observes=True, **ONE_MODEL), True),
+        "naive Bayes": (by(NaiveBayesTagger, observes=True, l2=1e-4), True),
         "naive Bayes, half": (
-            by(NaiveBayesTagger, tells=True, l2=1e-4, evidence_weight=0.5),
+            by(NaiveBayesTagger, observes=True, l2=1e-4, evidence_weight=0.5),
             True,
         ),
-        "RBM, no sound (shipped)": (by(DiscriminativeRBM, tells=True, **TOGETHER), False),
+        "RBM, no sound (built-in)": (by(DiscriminativeRBM, observes=True, **TOGETHER), False),
         "co-occurrence, no sound": (counts, False),
     }
-    print("\n| told | model | AUC over clips | within a clip |\n|---|---|---|---|")
+    print("\n| observed | model | AUC over clips | within a clip |\n|---|---|---|---|")
     for name, (learn, hears) in learners.items():
         clips = corpus if hears else replace(corpus, X=np.zeros((len(nothing), 1), np.float32))
         P = {question: nothing.copy() for question in (None, *asked)}
-        for rows, answers in making.learnt_from_others(clips, learn):
+        for rows, answers in learnt_from_others(clips, learn):
             for question, found in P.items():
-                told = nothing if question is None else asked[question][0]
-                found[rows] = answers(clips.X[rows], told[rows])
-        for question, (told, tags) in asked.items():
-            rows = ~np.isnan(told).all(axis=1)
-            Y = np.where(np.isnan(told), corpus.Y, np.nan)[rows]
+                observed = nothing if question is None else asked[question][0]
+                found[rows] = answers(clips.X[rows], observed[rows])
+        for question, (observed, tags) in asked.items():
+            rows = ~np.isnan(observed).all(axis=1)
+            Y = np.where(np.isnan(observed), corpus.Y, np.nan)[rows]
             tags = tags & ~np.isnan(Y).all(axis=0)
             cells = [
                 " → ".join(
@@ -242,48 +306,40 @@ def calibration():
     """Expected calibration errors, of all tags together and of single tags."""
     corpus = union()
     print("\n| collection | before | after | of single tags, before | after |\n" + "|---" * 5 + "|")
-    for name, pair in making.calibration_errors(corpus, said()).items():
+    for name in NAMES:
         rows = corpus.collection == name
         asked = ~np.isnan(corpus.Y[rows]).all(axis=0)
-        single = (
-            np.nanmean(
-                calibration_error_per_tag(corpus.Y[rows][:, asked], P[rows][:, asked]).values
-            )
-            for P in (said().uncorrected, said().by_others)
-        )
-        print(f"| {name} | " + " | ".join(f"{error:.3f}" for error in (*pair, *single)) + " |")
+        pairs = [(corpus.Y[rows][:, asked], P[rows][:, asked]) for P in said()[:2]]
+        found = [reliability(*pair).error for pair in pairs]
+        found += [np.nanmean(calibration_error_per_tag(*pair).values) for pair in pairs]
+        print(f"| {name} | " + " | ".join(f"{error:.3f}" for error in found) + " |")
 
 
-def written(corpus, P, new, P_new):
-    """What would be written of new clips, by thresholds from others.
+def written(corpus, model, new, P):
+    """What would be written of new clips, which have probabilities P, by a model of a corpus.
 
     (C, 4): whether the tag is, how many clips, how many of them are right, how many have it.
     """
-    curves = make_curves(corpus.Y, P, making.artists(corpus))
+    curves = make_curves(corpus.Y, model.held_out_, making.artists(corpus))
     least = np.array([threshold_for(curve, USUAL_PRECISION) for curve in curves], np.float32)
-    chosen = (P_new >= least) & ~np.isnan(new.Y)
+    chosen = (least <= P) & ~np.isnan(new.Y)
     right, there = (chosen & (new.Y == 1)).sum(axis=0), (new.Y == 1).sum(axis=0)
     return np.stack([least < UNREACHABLE, chosen.sum(axis=0), right, there], axis=1)
 
 
 def precision():
     """Whether what is written of new artists is right as often as was promised."""
-    corpus, P = union(), said().corrected
-    half = np.zeros(len(P), bool)
-    for number, rows in enumerate(making.held_out_splits(corpus)):
-        half[rows] = number % 2
+    corpus = union()
     print("\n| group | tags | of | written | right | found |\n|---|---|---|---|---|---|")
     groups = np.array([shared_vocabulary().groups[tag] for tag in corpus.tags])
     people = ~np.isnan(corpus.Y).all(axis=0)
-    counts = sum(
-        written(corpus.rows(rows), P[rows], corpus.rows(~rows), P[~rows]) for rows in (half, ~half)
-    )
+    n_models = len(held_out_splits(corpus))
     for group in ("genre", "mood"):
         tags = people & (groups == group)
-        n_tags, n, right, there = counts[tags].sum(axis=0)
+        n_tags, n, right, there = said().written[tags].sum(axis=0)
         print(
-            f"| {group} | {n_tags / 2:.1f} | {tags.sum()} | {n:.0f} | {right / max(n, 1):.0%} | "
-            f"{right / there:.0%} |"
+            f"| {group} | {n_tags / n_models:.1f} | {tags.sum()} | {n:.0f} | "
+            f"{right / max(n, 1):.0%} | {right / there:.0%} |"
         )
 
 
@@ -304,11 +360,11 @@ def strangers():
         some = with_tags(corpus, there)
         new, others = some.rows(here), some.rows(~here)
         shared = ~np.isnan(new.Y).all(axis=0) & ~np.isnan(others.Y).all(axis=0)
-        judged, tags = making.judge(others), np.flatnonzero(shared)
-        P = judged.correction(making.fit(others).predict_proba(new.X))
+        model, tags = making.fit(others), np.flatnonzero(shared)
+        P = model.predict_proba(new.X)
         Y, both = new.Y, (P, known.corrected[here][:, there])
         strange, heard = (auc_per_tag(Y[:, tags], Q[:, tags]).values for Q in both)
-        counts = written(others, judged.corrected, new, P)[tags]
+        counts = written(others, model, new, P)[tags]
         positives, negatives = (Y[:, tags] == 1).sum(axis=0), (Y[:, tags] == 0).sum(axis=0)
         error = auc_error(heard, positives, negatives)
         rows = zip([some.tags[j] for j in tags], strange, heard, error, counts, strict=True)
@@ -338,7 +394,7 @@ def volume():
         X = corpus.X.copy()
         X[emotify] = softer if corpus.volume is None else corpus.volume.taken_out(softer)
         P, Q = np.empty_like(corpus.Y), np.empty_like(corpus.Y)
-        for rows, answers in making.learnt_from_others(corpus, making.learn_rbm):
+        for rows, answers in learnt_from_others(corpus, by(DiscriminativeRBM, **ONE_MODEL)):
             nothing = np.full((len(rows), len(corpus.tags)), np.nan, np.float32)
             P[rows], Q[rows] = (answers(features[rows], nothing) for features in (corpus.X, X))
         least = matching_thresholds(corpus.judged(), P)

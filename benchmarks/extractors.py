@@ -42,10 +42,10 @@ def score(X: NDArray[np.float32], Y: NDArray[np.float32], folds: NDArray[np.int6
 def milliseconds(name: str, paths: list[str]) -> float:
     """For a clip, after a first one that loads what must be loaded."""
     extractor = get_extractor(name)
-    extractor.hear_file(paths[0])
+    extractor.extract(paths[0])
     began = time.process_time()
     for path in paths:
-        extractor.hear_file(path)
+        extractor.extract(path)
     return 1000 * (time.process_time() - began) / len(paths)
 
 

@@ -26,7 +26,7 @@ import argparse
 
 import numpy as np
 from builtin_model.corpus import listening_corpus
-from builtin_model.making import fit
+from builtin_model.making import ONE_MODEL, fit
 from builtin_model.vocabulary import shared_vocabulary
 from quick_learning import learn, learn_new
 
@@ -38,7 +38,7 @@ from harmonium.files import user_cache_folder
 from harmonium.library.learning.fitting import TrainingSet
 from harmonium.library.learning.fitting import fit as fit_library
 from harmonium.library.learning.train import with_prior
-from harmonium.library.store.features import FULL, SoundSpace
+from harmonium.library.store.tracks import FULL, SoundSpace
 from harmonium.library.tagger import log_odds, mix
 
 SIZES = (5, 10, 20, 50)
@@ -156,7 +156,7 @@ def main():
     data = datasets.load("emotify")
     Y = data.labels().values
     musicnn = extract_files(data.audio, extractor="musicnn", cache=user_cache_folder()).features
-    shipped = fit(listening_corpus(("4q", "gtzan")))
+    shipped = fit(listening_corpus(("4q", "gtzan")), **ONE_MODEL)
     P = shipped.predict_proba(musicnn)
     vocabulary, tags = shared_vocabulary(), shipped.tags_.tolist()
     places = {j: vocabulary.tag(word) for j, word in enumerate(data.tags)}

@@ -59,7 +59,7 @@ def svms(X: np.ndarray, Y: np.ndarray) -> Rows:
     _, seconds = timed(lambda: SVMTagger(random_state=0).fit(X, Y))
     print(f"{'SVMTagger':42}{seconds:8.2f} s")
     rng = np.random.default_rng(0)
-    rows = [choose_examples(y, y, 200, rng) for y in Y.T]
+    rows = [choose_examples(y, y, 200, rng, balanced=True) for y in Y.T]
 
     def loop() -> None:
         for chosen, y in zip(rows, Y.T, strict=True):

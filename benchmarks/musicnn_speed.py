@@ -111,7 +111,7 @@ def compare(seconds: float, rounds: int, file: Path | None) -> None:
         for network in networks:
             network(patches)
 
-    programs = {"NumPy": lambda: here.hear_samples(samples, 16_000)}
+    programs = {"NumPy": lambda: here.extract((samples, 16_000))}
     if networks:
         programs["TensorFlow, patch by patch"] = one_by_one
         programs["TensorFlow, all patches at once"] = at_once

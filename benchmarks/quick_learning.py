@@ -34,13 +34,13 @@ from harmonium.library import Library
 from harmonium.library import answers as quick
 from harmonium.library.answers import keep_said, learn_answers
 from harmonium.library.learning.fitting import Hyperparameters, TrainingSet, fit
-from harmonium.library.store.features import FULL, SoundSpace
 from harmonium.library.store.models import StoredModel
-from harmonium.library.store.tracks import Track
+from harmonium.library.store.tracks import FULL, SoundSpace, Track
 from harmonium.library.tagger import log_odds
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "recipes"))
 from builtin_model.corpus import join, listening_corpus
+from builtin_model.making import ONE_MODEL
 from builtin_model.making import fit as fit_shipped
 
 SIZES = (5, 10, 20)
@@ -251,7 +251,7 @@ def emotify(draws):
     V = space.vectors(X) / FULL
     asked = np.flatnonzero(~np.isnan(corpus.Y).all(axis=0))
     Y, words = corpus.Y[:, asked], [corpus.tags[j] for j in asked]
-    shipped = fit_shipped(listening_corpus(("4q", "gtzan")))
+    shipped = fit_shipped(listening_corpus(("4q", "gtzan")), **ONE_MODEL)
     tags = shipped.tags_.tolist()
     places = {j: tags.index(word) for j, word in enumerate(words) if word in tags}
     P = shipped.predict_proba(X)
@@ -271,7 +271,7 @@ def choose(draws):
     """
     corpus = listening_corpus(("4q", "gtzan", "emotify"))
     for name, others in (("4q", ("gtzan", "emotify")), ("gtzan", ("4q", "emotify"))):
-        shipped = fit_shipped(join([corpus.of(*others)]))
+        shipped = fit_shipped(join([corpus.of(*others)]), **ONE_MODEL)
         own = corpus.of(name)
         V = SoundSpace.fitted(own.X).vectors(own.X) / FULL
         often = np.nansum(own.Y == 1, axis=0) >= 30

@@ -198,7 +198,7 @@ def measure_costs(sizes, place):
     import sqlalchemy as sa
 
     from harmonium.library import Library
-    from harmonium.library.store import features
+    from harmonium.library.store.tracks import update_sound_vectors
     from harmonium.library.tagger import tag_library
 
     print(
@@ -214,7 +214,7 @@ def measure_costs(sizes, place):
                 made_up.add_opinions(library, n, 3 * n)
                 made_up.add_model(library)
                 tagged = cpu_ms(lambda: tag_library(library))
-                features.update_sound_vectors(library)
+                update_sound_vectors(library)
                 times = [
                     cpu_ms(lambda: library.search(question), 9)  # noqa: B023
                     for question in made_up.QUESTIONS[:2]

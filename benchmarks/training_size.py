@@ -98,14 +98,15 @@ def small(size: int, seed: int) -> dict[str, float]:
 
 
 def measured(checkout: Path, cache: str, *arguments: int) -> dict[str, float]:
-    """The same in a process of its own, by the code of a checkout."""
+    """The same in a process of its own, by the code and the script of a checkout."""
     environment = os.environ | {
         "PYTHONPATH": str(checkout),
         "JAX_COMPILATION_CACHE_DIR": cache,
         "OMP_NUM_THREADS": "1",
         "OPENBLAS_NUM_THREADS": "1",
     }
-    command = [sys.executable, __file__, "--measure", *map(str, arguments)]
+    script = checkout / "benchmarks" / "training_size.py"
+    command = [sys.executable, str(script), "--measure", *map(str, arguments)]
     done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, check=True)
     return json.loads(done.stdout)
 

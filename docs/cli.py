@@ -14,7 +14,7 @@ from typing import Any
 
 import typer
 
-from harmonium.cli import app
+from harmonium.cli import Commands, imported_command
 
 INTRODUCTION = """\
 # The command line
@@ -62,7 +62,7 @@ LABEL = re.compile(r"\[dim\]([^\[\]]+):\[/dim\]\s*")
 
 def page() -> str:
     """The whole page, as Markdown; what several commands share is described once."""
-    found = dict(commands(typer.main.get_command(app), "harmonium"))
+    found = dict(commands())
     rows = {name: _rows(command) for name, command in found.items()}
     times = Counter(row for some in rows.values() for row in some.items())
     shared = dict(row for row, n in times.items() if n >= MIN_SHARED)
@@ -79,13 +79,12 @@ def page() -> str:
     return "\n".join(parts)
 
 
-def commands(root: Any, name: str) -> Iterator[tuple[str, Any]]:
-    """(full name, command) of every command below a group, groups left out."""
-    for word, command in getattr(root, "commands", {}).items():
-        if hasattr(command, "commands"):
-            yield from commands(command, f"{name} {word}")
-        elif not command.hidden:
-            yield f"{name} {word}", command
+def commands() -> Iterator[tuple[str, Any]]:
+    """(full name, command) of every command, and of those of a group."""
+    for name in Commands.listed:
+        command = imported_command(name)
+        for word, one in getattr(command, "commands", {"": command}).items():
+            yield f"harmonium {name} {word}".strip(), one
 
 
 def _description(text: str) -> Iterator[str]:

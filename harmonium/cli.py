@@ -7,7 +7,7 @@ import os
 import re
 import sys
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from importlib import import_module
 from typing import Annotated, Any, ClassVar
@@ -55,14 +55,12 @@ PANELS = {
         ),
     ),
 }
-TAKE_REJECTED_TAGS = ("search", "say")
-"""Commands whose arguments may be tags with a minus: search jazz -rock."""
-LABELS = "Example|In Python|Exit codes|Then"
-"""Words that begin a paragraph of their own in the help of a command."""
+TAKE_REJECTED_TAGS = ("search", "say")  # arguments may be tags with a minus: search jazz -rock
+LABELS = "Example|In Python|Exit codes|Then"  # words that begin a paragraph in the help
 
 
 class _PlainHelp:
-    """Help that shows no type of arguments and flags."""
+    """Help without the types of arguments and flags."""
 
     def get_params(self, ctx: Any) -> list[Any]:
         """All parameters, with --help."""
@@ -82,7 +80,7 @@ class Command(_PlainHelp, TyperCommand):
         super().__init__(*names, help="\n\n".join(paragraphs), **options)
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Put a space before rejected tags, with which they are no options; readers strip it."""
+        """Put a space before rejected tags, so that they are not options; readers strip it."""
         if self.name in TAKE_REJECTED_TAGS:
             flags = {flag for parameter in self.params for flag in parameter.opts} | {"-h"}
             end = args.index("--") if "--" in args else len(args)
@@ -103,7 +101,7 @@ class Group(_PlainHelp, TyperGroup):
 
 
 class Commands(Group):
-    """All commands, known by name and summary until one is called."""
+    """All commands; each is a name and a summary until it is called."""
 
     listed: ClassVar[Mapping[str, tuple[str, str, str]]] = {
         name: (f"harmonium.commands.{place}{'' if ':' in place else f':{name}'}", summary, panel)
@@ -114,23 +112,15 @@ class Commands(Group):
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
-        self.commands: Any = _Imported(self.listed)
-
-    def list_commands(self, ctx: Any) -> list[str]:
-        """Their names."""
-        return list(self.listed)
-
-    def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        """What to show of a command, without importing it."""
-        if cmd_name not in self.listed:
-            return None
-        _, summary, panel = self.listed[cmd_name]
-        return TyperCommand(name=cmd_name, help=summary, rich_help_panel=panel)
+        self.commands = {
+            name: TyperCommand(name=name, help=summary, rich_help_panel=panel)
+            for name, (_, summary, panel) in self.listed.items()
+        }
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """The command that the arguments call, and the arguments that are left for it."""
         name, command, rest = super().resolve_command(ctx, args)
-        return name, command and self.commands[name], rest
+        return name, command and imported_command(name or ""), rest
 
     def invoke(self, ctx: Any) -> Any:
         """Run the command; Ctrl-C is one line and exit code 130 for all."""
@@ -158,33 +148,21 @@ def _leave(code: int) -> None:
     os._exit(code)
 
 
-class _Imported(Mapping[str, Any]):
-    """Name → command, imported when it is asked for."""
-
-    def __init__(self, listed: Mapping[str, tuple[str, str, str]]) -> None:
-        self._listed = listed
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._listed)
-
-    def __len__(self) -> int:
-        return len(self._listed)
-
-    def __getitem__(self, name: str) -> Any:
-        place, _, panel = self._listed[name]
-        module, _, attribute = place.partition(":")
-        found = getattr(import_module(module), attribute)
-        if isinstance(found, typer.Typer):
-            for one in found.registered_commands:
-                one.cls = Command
-            found.info.cls = Group
-            command: Any = typer.main.get_group(found)
-        else:
-            alone = typer.Typer(add_completion=False, rich_markup_mode="rich")
-            alone.command(name, cls=Command)(found)
-            command = typer.main.get_command(alone)
-        command.name, command.rich_help_panel = name, panel
-        return command
+def imported_command(name: str) -> Any:
+    """A command with its options and its whole help."""
+    module, _, attribute = Commands.listed[name][0].partition(":")
+    found = getattr(import_module(module), attribute)
+    if isinstance(found, typer.Typer):
+        for one in found.registered_commands:
+            one.cls = Command
+        found.info.cls = Group
+        command: Any = typer.main.get_group(found)
+    else:
+        alone = typer.Typer(add_completion=False, rich_markup_mode="rich")
+        alone.command(name, cls=Command)(found)
+        command = typer.main.get_command(alone)
+    command.name = name
+    return command
 
 
 app = typer.Typer(

@@ -8,7 +8,7 @@ HarmoniumError
 ├── FileTagError (ValueError)     a music file whose tags cannot be read or written
 │   └── FileChangedError          one that was changed since tags were written to it
 ├── LibraryError                  a library of music that cannot be used
-│   ├── NoLibraryError            where there is none yet
+│   ├── NoLibraryError            there is no library yet
 │   └── NotInLibraryError         a track, a change or a model that is not in it
 └── ModelFileError (ValueError)   not a model, a damaged one, or one from a newer version
 
@@ -103,10 +103,7 @@ def did_you_mean(
     examples: int = 0,
     quote: Callable[[str], str] = repr,
 ) -> str:
-    """A hint to end a message about an unknown name with.
-
-    It asks for the ``n`` most similar names; where there are none, it lists ``examples`` others.
-    """
+    """A hint to end a message with: the ``n`` most similar names, else ``examples`` of others."""
     if near := nearest_names(name, known, n=n):
         return f" Did you mean {' or '.join(map(quote, near))}?"
     listed = ", ".join(map(quote, sorted(known)[:examples]))

@@ -2,10 +2,13 @@
 
 import os
 import secrets
+import sqlite3
+import time
+import tomllib
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 from platformdirs import user_cache_path, user_data_path
 
@@ -23,10 +26,8 @@ except ImportError:  # everything but Windows
 
 @contextmanager
 def atomic_file(path: Path) -> Iterator[BinaryIO]:
-    """A new binary file that takes the name ``path`` once the block ends and it is on the disk.
-
-    Where the block raises, the old file stays, and nothing is left behind.
-    """
+    """A new binary file that takes the name ``path`` once the block ends and it is on the disk."""
+    # Where the block raises, the old file stays, and nothing is left behind.
     part = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
     try:
         with part.open("xb") as file:
@@ -81,6 +82,29 @@ def try_lock(descriptor: int, *, wait: bool = False) -> bool:
     return True
 
 
+def enable_write_ahead_log(database: sqlite3.Connection, seconds: float) -> None:
+    """Let readers and a writer of SQLite work at once; it does not always wait for that itself."""
+    end = time.monotonic() + seconds
+    while True:
+        try:
+            database.execute("PRAGMA journal_mode = WAL")
+            return
+        except sqlite3.OperationalError as error:
+            if "locked" not in str(error) or time.monotonic() > end:
+                raise
+            time.sleep(0.01)
+
+
+def read_toml(path: Path, what: str) -> dict[str, Any]:
+    """What a TOML file holds; a DataError that begins with ``what`` if it cannot be read."""
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise DataError(f"{what} '{path}' cannot be read: {error.strerror}.") from None
+    except (ValueError, RecursionError) as error:  # not TOML, too large a number, too deep
+        raise DataError(f"{what} '{path}' are not TOML: {error}.") from None
+
+
 def user_data_folder() -> Path:
     """The folder for what a user wants to keep: the library, downloaded datasets."""
     return user_data_path("harmonium", appauthor=False)
@@ -94,10 +118,8 @@ def user_cache_folder() -> Path:
 
 
 def absolute_path(path: str | os.PathLike[str]) -> str:
-    """The path as libraries store it: absolute, ~ expanded, without "..", links kept.
-
-    ".." after a link leads to the folder above its target, as it does for the system.
-    """
+    """The path as libraries store it: absolute, ~ expanded, without "..", links kept."""
+    # ".." after a link leads to the folder above its target, as it does for the system.
     name = os.path.expanduser(path)  # noqa: PTH111
     if ".." not in name:
         return os.path.abspath(name)  # noqa: PTH100

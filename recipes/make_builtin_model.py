@@ -4,7 +4,7 @@
     HARMONIUM_DATA=FOLDER python recipes/make_builtin_model.py --check    # compares them
 
 The same data on the same machine gives the same bits. It takes the collections 4q, gtzan and
-emotify (docs/datasets.md). Emotify's clips are heard by the extractor musicnn.
+emotify (docs/datasets.md). The features of Emotify's clips are extracted by musicnn.
 """
 
 import argparse
@@ -30,7 +30,7 @@ def main() -> int:
     arguments = parser.parse_args()
     corpus = listening_corpus(arguments.collections.split(","))
     print(f"{len(corpus.X):,} clips, {len(corpus.tags)} tags", file=sys.stderr)
-    made = make(corpus, lambda done, of: print(f"held out {done}/{of}", file=sys.stderr))
+    made = make(corpus)
     if "emotify" in made.report["clips"]:
         made.report["robustness"] = measure_robustness(made.model.predict_proba, made.thresholds)
     files = {

@@ -7,21 +7,12 @@ from types import SimpleNamespace
 import pytest
 
 from harmonium import files
-from harmonium.files import (
-    absolute_path,
-    atomic_file,
-    readable,
-    try_lock,
-    user_cache_folder,
-    user_data_folder,
-    write_atomically,
-)
 
 
 def test_the_content_replaces_what_was_there_once_it_is_whole(tmp_path):
     path = tmp_path / "file"
-    write_atomically(path, b"one")
-    with atomic_file(path) as file:
+    files.write_atomically(path, b"one")
+    with files.atomic_file(path) as file:
         file.write(b"two")
         assert path.read_bytes() == b"one"
     assert path.read_bytes() == b"two"
@@ -32,7 +23,7 @@ def test_the_content_replaces_what_was_there_once_it_is_whole(tmp_path):
 def test_an_error_leaves_the_old_file_and_nothing_else(tmp_path, error):
     old = tmp_path / "file"
     old.write_bytes(b"old")
-    with pytest.raises(error), atomic_file(old) as file:  # noqa: PT012
+    with pytest.raises(error), files.atomic_file(old) as file:  # noqa: PT012
         file.write(b"new")
         raise error
     assert old.read_bytes() == b"old"
@@ -42,10 +33,10 @@ def test_an_error_leaves_the_old_file_and_nothing_else(tmp_path, error):
 def test_one_process_at_a_time_has_the_lock(tmp_path):
     path = tmp_path / "lock"
     with path.open("w") as first, path.open("w") as second:
-        assert try_lock(first.fileno())
-        assert not try_lock(second.fileno())
+        assert files.try_lock(first.fileno())
+        assert not files.try_lock(second.fileno())
     with path.open("w") as third:
-        assert try_lock(third.fileno())  # closing gave it back
+        assert files.try_lock(third.fileno())  # closing gave it back
 
 
 @pytest.mark.parametrize("held", [None, False, True])
@@ -60,18 +51,18 @@ def test_windows_own_locks_are_used_there(monkeypatch, tmp_path, held):
     module = SimpleNamespace(locking=locking, LK_NBLCK=2) if there else None
     monkeypatch.setattr(files, "msvcrt", module)
     with (tmp_path / "lock").open("w") as file:
-        assert try_lock(file.fileno()) is not bool(held)
+        assert files.try_lock(file.fileno()) is not bool(held)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the folders of Linux")
 def test_the_folders_are_the_system_s_or_named_by_the_environment(monkeypatch, tmp_path):
     monkeypatch.setenv("HARMONIUM_CACHE", str(tmp_path))
-    assert user_cache_folder() == tmp_path
+    assert files.user_cache_folder() == tmp_path
     for name in ("HARMONIUM_CACHE", "XDG_CACHE_HOME", "XDG_DATA_HOME"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("HOME", str(tmp_path))
-    assert user_cache_folder() == tmp_path / ".cache" / "harmonium"
-    assert user_data_folder() == tmp_path / ".local" / "share" / "harmonium"
+    assert files.user_cache_folder() == tmp_path / ".cache" / "harmonium"
+    assert files.user_data_folder() == tmp_path / ".local" / "share" / "harmonium"
 
 
 @pytest.mark.parametrize(
@@ -95,12 +86,12 @@ def test_a_path_has_one_spelling(monkeypatch, tmp_path, written, meant):
     (tmp_path / "link").symlink_to(tmp_path / "far" / "away")
     monkeypatch.chdir(tmp_path / "here")
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
-    assert absolute_path(written) == str(tmp_path.resolve() / meant)
+    assert files.absolute_path(written) == str(tmp_path.resolve() / meant)
 
 
 def test_odd_paths_have_a_spelling_too_and_can_be_read():
-    assert absolute_path("/") == absolute_path("/..") == "/"
-    assert absolute_path("/a/~nobody/../b") == "/a/b"
-    assert absolute_path("/caf\udce9/../nul\0") == "/nul\0"
-    assert readable(os.fsdecode(b"caf\xe9.mp3")) == "caf\\xe9.mp3"
-    assert readable("café.mp3") == "café.mp3"
+    assert files.absolute_path("/") == files.absolute_path("/..") == "/"
+    assert files.absolute_path("/a/~nobody/../b") == "/a/b"
+    assert files.absolute_path("/caf\udce9/../nul\0") == "/nul\0"
+    assert files.readable(os.fsdecode(b"caf\xe9.mp3")) == "caf\\xe9.mp3"
+    assert files.readable("café.mp3") == "café.mp3"

@@ -14,18 +14,14 @@ COMMON = {"arrays", "errors", "files"}
 
 # A layer may import itself, what is common to all, and these.
 ALLOWED = {
-    **{key: set() for key in COMMON},
-    "engine": set(),
-    "data": set(),
+    **{key: set() for key in (*COMMON, "engine", "data", "rbm", "evaluation")},
     "synthetic": {"data"},
     "audio": {"engine"},
-    "rbm": set(),
-    "evaluation": set(),
     "estimators": {"data", "rbm", "evaluation"},
     "experiments": {"engine", "data", "synthetic", "audio", "estimators", "evaluation"},
     "library": {"engine", "data", "audio", "estimators", "evaluation"},
     "demo": {"engine", "data", "synthetic", "audio", "estimators", "evaluation", "library"},
-    "web": {"data", "audio", "library"},
+    "web": {"engine", "data", "audio", "library"},
     "commands": {
         *("engine", "data", "synthetic", "audio", "estimators", "evaluation"),
         *("experiments", "library", "web", "demo"),
@@ -36,41 +32,31 @@ ALLOWED = {
 
 # A third-party package may be imported only in these layers.
 RESERVED = {
-    "jax": {"rbm", "estimators"},
-    "optax": {"rbm", "estimators"},
-    "fastapi": {"web"},
-    "starlette": {"web"},
-    "uvicorn": {"web"},
+    **{key: {"rbm", "estimators"} for key in ("jax", "optax")},
+    **{key: {"web"} for key in ("fastapi", "starlette", "uvicorn")},
+    **{key: {"engine"} for key in ("distributed", "dask")},
     "sqlalchemy": {"library"},
-    "distributed": {"engine"},
-    "dask": {"engine"},
 }
 
 BELOW_SNAPSHOT = {"library", "search", "tagger"}
 # What a room of the collection may import of the others, but for the names of types.
 ROOMS = {
+    **{key: set() for key in ("store", "filetags", "builtin")},
+    **{key: {"store"} for key in ("library", "export", "search")},
+    **{key: {"store", "library", "filetags"} for key in ("index", "imports")},
     "__init__": {"library"},
-    "store": set(),
-    "filetags": set(),
-    "library": {"store"},
-    "export": {"store"},
-    "index": {"store", "library", "filetags"},
-    "imports": {"store", "library", "filetags"},
-    "builtin": set(),  # data
     "tagger": {"store", "library", "index", "search"},
-    "search": {"store"},
     "snapshot": {"store", *BELOW_SNAPSHOT},
     "answers": {"store", "snapshot", "learning", *BELOW_SNAPSHOT},
     "tags": {"store", "snapshot", "answers", *BELOW_SNAPSHOT},
     "tagging": {"store", "library", "index", "snapshot", "tagger"},
     "edits": {"store", "library", "search"},
-    "doubts": {"store", "library", "search", "answers", "snapshot", "tagger"},
     "models": {"store", "library"},
     "learning": {"store", "tags", *BELOW_SNAPSHOT},
     "write": {"store", "library", "filetags", "tagger"},
     "doctor": {"store", "library", "tagger"},
 }
-ROOMS["library"] |= set(ROOMS)  # its methods are the verbs of all the others
+ROOMS["library"] = set(ROOMS)  # its methods are the verbs of all the others
 
 
 class _Run(ast.NodeTransformer):

@@ -14,7 +14,7 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from math import ceil, gcd, isfinite
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 import soxr
@@ -25,32 +25,27 @@ from harmonium.errors import AudioError, DataError
 if TYPE_CHECKING:
     from harmonium.audio.ffmpeg import FFmpeg
 
+Decoder: TypeAlias = "Sndfile | FFmpeg"
 Found = TypeVar("Found")
 PathLike = str | os.PathLike[str]
 
-EXTENSIONS = frozenset(
+EXTENSIONS = frozenset(  # endings of the files that are taken from folders, in lower case
     {
         *(".wav", ".wave", ".bwf", ".w64", ".rf64", ".aif", ".aiff", ".aifc", ".au", ".snd"),
         *(".flac", ".mp3", ".mp2", ".ogg", ".oga", ".opus", ".m4a", ".m4b", ".aac", ".caf"),
         *(".alac", ".ape", ".wv", ".wma", ".mka", ".tta", ".ac3", ".dsf"),
     }
 )
-"""Endings of the files that are taken from folders, in lower case."""
 
-DECODING_VERSION = 1
-"""To be raised whenever the same file gives other samples than before."""
+DECODING_VERSION = 1  # raise it whenever the same file gives other samples than before
 
-MIN_RATE, MAX_RATE = 1_000, 1_000_000
-"""Hz that a file may claim. Music has 8,000 to 192,000; more is a damaged header."""
-MARGIN = 0.02
-"""Seconds of sound on either side of a window that its first and last samples are made from."""
-ROUNDING = 2
-"""Samples by which the resampler may give fewer than the file's length suggests."""
+MIN_RATE, MAX_RATE = 1_000, 1_000_000  # Hz; what a file claims beyond these is a damaged header
+MARGIN = 0.02  # seconds on either side of a window, which its first and last samples need
+ROUNDING = 2  # samples by which the resampler may give fewer than the file's length suggests
 BLOCK = 2**18
 """Numbers decoded at a time, so that many channels need no more memory than one. After each block
 soundfile seeks to where it is anyway, for which MP3 decodes some frames again: not too few."""
-UNKNOWN_LENGTH = 2**63 - 1
-"""What libsndfile gives for a length that it does not know."""
+UNKNOWN_LENGTH = 2**63 - 1  # what libsndfile gives for a length that it does not know
 
 
 @dataclass(frozen=True)
@@ -64,34 +59,30 @@ class Clip:
     start: float
     """Seconds into the file."""
     duration: float | None
-    """Seconds of the whole file; None where only decoding all of it would tell."""
+    """Seconds of the whole file; None if only decoding all of it would tell."""
     decoder: str
     """``"libsndfile"`` or ``"ffmpeg"``."""
 
 
 class Window(NamedTuple):
-    """Samples ``first`` to before ``end`` of a sound; what lies outside of the sound is silent."""
+    """Samples ``first`` to before ``end``; those outside the sound are silent."""
 
     first: int
     end: int
 
 
 Plan = Callable[[int | None, int | None], Sequence[Window]]
-"""(samples of the sound or None where unknown, first sample or None for the plan's choice) → at
+"""(samples of the sound or None if unknown, first sample or None for the plan's choice) → at
 least one window. Plans are sent to other processes: use a function of a module, or a dataclass."""
 
 
 @dataclass(frozen=True)
 class SpreadWindows:
-    """Windows of one length, centred in as many equal parts of the sound.
-
-    In a sound that is too short for that they overlap; one shorter than a window is heard once.
-    """
+    """Windows of one length, centred in equal parts of the sound; in a short one they overlap."""
 
     count: int
     n_samples: int
-    whole: bool = False
-    """Whether a shorter sound is filled up with silence to a whole window."""
+    whole: bool = False  # whether a shorter sound is filled up with silence to a whole window
 
     def __call__(self, length: int | None, start: int | None) -> list[Window]:
         """The plan: one window from a given start on; the first ones of an unknown length."""
@@ -110,72 +101,42 @@ class SpreadWindows:
 
 
 def find_audio(paths: Iterable[PathLike]) -> tuple[list[str], dict[str, str], list[str]]:
-    """The files that are named, whatever they are, and the music files in folders that are named.
+    """The files named, of any kind, and the music files in the folders named.
 
     Folders are searched to the bottom, in the order of the names, and links are followed; each
-    folder and file counts once. Hidden ones are left out: among them are the "._" files that macOS
-    leaves on other systems' disks, which have the endings of music files.
-
-    Returns
-    -------
-    the files; the folders that could not be listed, with the reasons; and the hidden folders
+    folder and file counts once. Hidden ones are left out, such as the "._" files of macOS. Returns
+    the files, the folders that could not be listed with the reasons, and the hidden folders.
     """
     files: dict[str, None] = {}
     unreadable: dict[str, str] = {}
     hidden: list[str] = []
     searched: set[tuple[int, int]] = set()
-
-    def entries(folder: str) -> Iterator[os.DirEntry[str]]:
-        """What is in a folder, sorted; nothing if it was searched before or cannot be."""
+    waiting = [os.fspath(path) for path in paths][::-1]  # not by recursion: folders may be deep
+    while waiting:
+        path = waiting.pop()
+        if not os.path.isdir(path):  # noqa: PTH112
+            files[path] = None
+            continue
         try:
-            status = os.stat(folder)  # noqa: PTH116
-            if (status.st_dev, status.st_ino) in searched:
-                return iter(())
-            searched.add((status.st_dev, status.st_ino))
-            with os.scandir(folder) as listing:
+            status = os.stat(path)  # noqa: PTH116
+            if (folder := (status.st_dev, status.st_ino)) in searched:
+                continue
+            searched.add(folder)
+            with os.scandir(path) as listing:
                 found = sorted(listing, key=lambda entry: os.fsencode(entry.name))
         except OSError as error:
-            unreadable[folder] = f"cannot be listed: {error.strerror or error}."
-            return iter(())
-        hidden.extend(one.path for one in found if is_hidden(one.name) and one.is_dir())
-        return (one for one in found if not is_hidden(one.name))
-
-    for path in paths:
-        name = os.fspath(path)
-        if not os.path.isdir(name):  # noqa: PTH112
-            files[name] = None
+            unreadable[path] = f"cannot be listed: {error.strerror or error}."
             continue
-        open_folders = [entries(name)]  # not by recursion: folders may be nested deeply
-        while open_folders:
-            entry = next(open_folders[-1], None)
-            if entry is None:
-                open_folders.pop()
-            elif entry.is_dir():
-                open_folders.append(entries(entry.path))
-            elif os.path.splitext(entry.name)[1].lower() in EXTENSIONS:  # noqa: PTH122
-                files[entry.path] = None
+        hidden += [one.path for one in found if is_hidden(one.name) and one.is_dir()]
+        for one in reversed([one for one in found if not is_hidden(one.name)]):
+            if one.is_dir() or os.path.splitext(one.name)[1].lower() in EXTENSIONS:  # noqa: PTH122
+                waiting.append(one.path)
     return [*files], unreadable, hidden
 
 
 def is_hidden(name: str) -> bool:
     """Whether a file or folder of this name is hidden: ".git" is, "...And Oceans" is not."""
     return name.startswith(".") and not name.startswith("..")
-
-
-class Decoder(Protocol):
-    """An open file's sound."""
-
-    name: str
-    rate: int
-    """Frames per second."""
-    n_frames: int | None
-    """Frames of the whole file; None where only decoding all of it would tell."""
-
-    def read(self, start: int, count: int) -> Floats:
-        """The mean of the channels from frame ``start`` on, (≤ count,); fewer at the end."""
-
-    def close(self) -> None:
-        """Free the decoder; the file stays open."""
 
 
 class CannotDecode(Exception):
@@ -194,12 +155,12 @@ class Sndfile:
         with _calling_libsndfile():
             # By descriptor: any name will do, and its ending is no hint.
             self._sound = soundfile.SoundFile(file.fileno(), closefd=False)
-        self.rate: int = self._sound.samplerate
-        frames = self._sound.frames
+        self.rate: int = self._sound.samplerate  # frames per second
+        frames = self._sound.frames  # None if only decoding all of it would tell
         self.n_frames: int | None = frames if 0 <= frames < UNKNOWN_LENGTH else None
 
     def read(self, start: int, count: int) -> Floats:
-        """The mean of the channels from frame ``start`` on, (≤ count,)."""
+        """The mean of the channels from frame ``start`` on, (≤ count,); fewer at the end."""
         channels = self._sound.channels
         block = np.empty((min(count, max(1, BLOCK // channels)), channels), np.float32)
         parts = [np.zeros(0, np.float32)]
@@ -264,7 +225,7 @@ def decode_windows(
         raise DataError(f"The samples have no such window: {refusal}.") from None
 
 
-def decoders() -> "Iterator[type[Sndfile | FFmpeg]]":
+def decoders() -> Iterator[type[Decoder]]:
     """The decoders in the order in which they are tried."""
     yield Sndfile
     from harmonium.audio.ffmpeg import FFmpeg  # takes a tenth of a second, and is seldom needed
@@ -308,7 +269,6 @@ def mean_of_channels(frames: Floats) -> Floats:
 
 
 def _check_window(rate: int, seconds: float, start: float | None) -> None:
-    """Refuse a window that no sound could have."""
     if not MIN_RATE <= rate <= MAX_RATE or rate != int(rate):
         raise DataError(
             f"'rate' must be a whole number from {MIN_RATE} to {MAX_RATE}, got {rate!r}."
@@ -323,8 +283,8 @@ def _check_window(rate: int, seconds: float, start: float | None) -> None:
 
 
 def _open(path: PathLike) -> BinaryIO:
-    """The file, open; AudioError where it is not a readable file of bytes."""
-    # Not blocking: opening a FIFO otherwise waits for a writer, for ever if there is none.
+    """The file, open; AudioError if it is not a readable file of bytes."""
+    # Not blocking: opening a FIFO otherwise waits for a writer, possibly forever.
     flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
     try:
         descriptor = os.open(path, flags)
@@ -332,12 +292,12 @@ def _open(path: PathLike) -> BinaryIO:
         reason = getattr(error, "strerror", None) or error
         raise AudioError(f"{quoted(path)} cannot be opened: {reason}.") from None
     status = os.fstat(descriptor)
-    if stat.S_ISREG(status.st_mode) and status.st_size > 0:
+    is_file, is_folder = stat.S_ISREG(status.st_mode), stat.S_ISDIR(status.st_mode)
+    if is_file and status.st_size > 0:
         return os.fdopen(descriptor, "rb", buffering=0)
     os.close(descriptor)
-    what = "a folder" if stat.S_ISDIR(status.st_mode) else "a device or a pipe"
-    why = "empty" if stat.S_ISREG(status.st_mode) else f"{what}, not a music file"
-    raise AudioError(f"{quoted(path)} is {why}.")
+    what = "empty" if is_file else "a folder" if is_folder else "a device or a pipe"
+    raise AudioError(f"{quoted(path)} is {what}{'' if is_file else ', not a music file'}.")
 
 
 def _clip(source: Decoder, rate: int, seconds: float, start: float | None) -> Clip:
@@ -388,7 +348,7 @@ def _windows(
 
 
 def _spans(windows: Iterable[Window], length: int | None) -> list[Window]:
-    """What is to be decoded, in order: windows within the sound, joined where they touch."""
+    """What to decode, in order: windows within the sound, joined where they touch."""
     spans: list[Window] = []
     for window in sorted(windows):
         first, end = max(0, window.first), min(window.end, length or window.end)
@@ -434,7 +394,7 @@ def _read(source: Decoder, first: int, count: int, rate: int) -> Floats | None:
     """The samples of ``count`` frames from ``first`` on, and of a margin behind them.
 
     Resampling needs a margin on either side, silent where it lies before the file: a whole number
-    of samples at both rates, so that the window begins on a sample. None where the file has ended.
+    of samples at both rates, so that the window begins on a sample. None if the file has ended.
     """
     unit, unit_out = _units(source, rate)
     units = 0 if unit == unit_out else ceil(MARGIN * source.rate / unit)
@@ -476,7 +436,7 @@ _saved: int | None = None  # C's own stream meanwhile
 
 
 def _streams() -> tuple[ctypes.c_void_p, int] | None:
-    """C's variable ``stderr``, and a stream that goes nowhere; None where there is none."""
+    """C's variable ``stderr``, and a stream that goes nowhere; None if there is none."""
     try:
         libc = ctypes.CDLL(None)
         variable = ctypes.c_void_p.in_dll(libc, "stderr")
@@ -492,7 +452,7 @@ _STREAMS = _streams()
 
 @contextmanager
 def quiet_c_libraries() -> Iterator[None]:
-    """Let C code print to nowhere instead of ``stderr``; what Python writes there arrives."""
+    """Discard what C code prints to ``stderr``; what Python writes there arrives."""
     global _inside, _saved
     if _STREAMS is None:
         yield

@@ -1,13 +1,11 @@
-"""Features of many files: in parallel, and from a cache where they were computed before.
+"""Features of many files: in parallel, and from a cache if they were computed before.
 
 A file that cannot be used is a reason in the result, not an exception. docs/features.md says what
 becomes of files that change or vanish meanwhile, and of decoders that crash or hang.
 
-The cache is one SQLite database, which several processes may use at once. Each result is written
-in a transaction of its own, to a write-ahead log: it stays whole when a process is killed. A file
-is known by the SHA-256 digest of its content, or of its sound alone where the caller knows that.
-The cache also remembers which content a path had, with the file's status: as long as that is the
-same, the file counts as unchanged and is not read.
+The cache is one SQLite database, which several processes may use at once. A file is known by the
+SHA-256 digest of its content, or of its sound alone where the caller knows that. The cache also
+remembers which content a path had: while the file's status stays the same, it is not read.
 """
 
 import hashlib
@@ -20,7 +18,7 @@ from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, Self
+from typing import Any, BinaryIO, Self
 
 import numpy as np
 
@@ -29,28 +27,20 @@ from harmonium.audio.decoding import PathLike, quoted
 from harmonium.audio.extractors import Extractor, get_extractor
 from harmonium.engine import Engine, EngineError, Runner, Serial, TimedOut, WorkerDied
 from harmonium.errors import AudioError, DataError, HarmoniumError, readable
-from harmonium.files import atomic_file, check_writable
-
-if TYPE_CHECKING:
-    import polars as pl
+from harmonium.files import atomic_file, check_writable, enable_write_ahead_log
 
 GivenFile = PathLike | tuple[str, bytes, int, int]
 """A path; or a path, the SHA-256 digest of its content or of its sound alone, and the size and time
 of change in nanoseconds that the file had then. The digest is used while these stay the same."""
-FileProgress = Callable[[int, int], None]
-"""Called with how many files are done, and how many there are."""
+FileProgress = Callable[[int, int], None]  # called with how many files are done, of how many
 
-TIME_LIMIT = 300.0
-"""Seconds that a file may take before its decoder is taken to hang."""
-MAX_ATTEMPTS = 3
-"""How often a file is read that changes while it is read."""
+TIME_LIMIT = 300.0  # seconds that a file may take before its decoder is taken to hang
+MAX_ATTEMPTS = 3  # how often a file is read that changes while it is read
 OUTPUT_FORMATS = (".parquet", ".csv", ".npz")
 
 CACHE_FILE = "features.sqlite"
-CACHE_FORMAT = 1
-"""Version of the tables; a cache with a later one is refused."""
-BUSY_SECONDS = 60
-"""How long to wait for another process that is writing."""
+CACHE_FORMAT = 1  # version of the tables; a cache with a later one is refused
+BUSY_SECONDS = 60  # how long to wait for another process that is writing
 SETTLED_NS = 2_000_000_000
 """How old a file's last change must be before its status is trusted: some file systems count time
 in steps of 2 seconds, and would not show a second change within a step."""
@@ -82,18 +72,12 @@ Programs cannot set the third back."""
 class FileFeatures:
     """One file's features, or the reason why it has none."""
 
-    path: str
-    """As given."""
-    position: int = 0
-    """Its place among the paths given, from 0."""
-    vector: Floats | None = None
-    """(n_features,)"""
-    heads: Floats | None = None
-    """(n_heads,) the tag probabilities that the extractor gives besides, if it does."""
-    reason: str = ""
-    """Why there are no features, in words that follow the file's name."""
-    cached: bool = False
-    """Whether the features were in the cache."""
+    path: str  # as given
+    position: int = 0  # its place among the paths given, from 0
+    vector: Floats | None = None  # (n_features,)
+    heads: Floats | None = None  # (n_heads,) tag probabilities, if the extractor gives any
+    reason: str = ""  # why there are no features, in words that follow the file's name
+    cached: bool = False  # whether the features were in the cache
 
 
 @dataclass(frozen=True)
@@ -113,7 +97,7 @@ class Extraction:
     n_cached: int
     """How many rows came from the cache."""
     heads: Floats
-    """(n_usable, n_heads) the tag probabilities that the extractor gives besides; often none."""
+    """(n_usable, n_heads) the tag probabilities of the extractor, if it is a tagger."""
 
 
 def extract_files(
@@ -132,7 +116,7 @@ def extract_files(
     progress : called with (files done, files) now and then
     options : ``jobs``, ``engine``, ``cache``, ``start`` and ``time_limit``, as in `iterate_files`
 
-    EngineError or DataError where the engine, the extractor or the cache cannot be used.
+    EngineError or DataError if the engine, the extractor or the cache cannot be used.
     """
     files = [os.fspath(path) for path in paths]
     extractor = get_extractor(extractor)
@@ -179,7 +163,7 @@ def iterate_files(
     extractor : its name, or an extractor
     jobs : how many processes; by default one for each core
     engine : "processes", "serial" or the address of a Dask scheduler, such as "tcp://host:8786"
-    cache : a folder in which features are kept and looked for; None for none
+    cache : the folder of cached features; None for no cache
     start : where in the files the window begins, in seconds; None for the middle
     time_limit : seconds that one file may take; None for no limit
     """
@@ -217,8 +201,7 @@ def iterate_files(
             yield from go_on(*_taken(runner))
 
 
-Request = tuple[int, str, bool, bool]
-"""The file's position, its whole path, and whether its features and its digest are wanted."""
+Request = tuple[int, str, bool, bool]  # position, whole path, features wanted, digest wanted
 Answer = tuple[Floats | None, bytes | None, str]
 """The features and heads (n_numbers,), the digest, and why the file cannot be used."""
 Steps = Generator[tuple[bool, bool], Any, tuple[Floats | None, bool, str]]
@@ -293,13 +276,13 @@ def _taken(runner: Runner[Request, Answer]) -> tuple[int, Answer]:
 
 
 def _read(extractor: Extractor | bytes, start: float | None, request: Request) -> Answer:
-    """Read a file, in a worker; what is wrong with it is a reason, what else is wrong raises."""
+    """Read a file, in a worker; a problem of the file is a reason, any other raises."""
     if isinstance(extractor, bytes):
         extractor = _unpickled(extractor)
     _, path, wants_numbers, wants_digest = request
     try:
         # The features first, as they show what is not a music file.
-        numbers = extractor.hear_file(path, start) if wants_numbers else None
+        numbers = extractor.extract(path, start) if wants_numbers else None
         return numbers, file_digest(path) if wants_digest else None, ""
     except OSError as error:
         return None, None, f"cannot be read: {error.strerror or error}."
@@ -327,8 +310,8 @@ def _unpickled(data: bytes) -> Extractor:
         extractor = pickle.loads(data)
     except Exception as error:
         raise EngineError(
-            f"The extractor cannot be loaded where the workers are ({type(error).__name__}: "
-            f"{error}). Install there the package that defines it."
+            f"The workers cannot load the extractor ({type(error).__name__}: "
+            f"{error}). Install the package that defines it there."
         ) from error
     assert isinstance(extractor, Extractor)
     return extractor
@@ -341,18 +324,22 @@ def write_features(path: PathLike, extraction: Extraction) -> None:
       UTF-8 is written as ``\\xNN``; Parquet then has all paths as they are in ``path_bytes``.
     - .npz: ``path`` (n,), ``X`` (n, n_features) and ``columns`` (n_features,)
 
-    DataError for another ending, or where the file cannot be written.
+    DataError for another ending, or if the file cannot be written.
     """
+    import polars as pl
+
     check_output(path)
     ending = Path(path).suffix.lower()
+    paths, X, names = extraction.paths, extraction.features, list(extraction.feature_names)
+    columns = [pl.Series("path", map(readable, paths), pl.String)]
+    if ending == ".parquet" and any(readable(name) != name for name in paths):
+        columns.append(pl.Series("path_bytes", map(os.fsencode, paths), pl.Binary))
     with _new_file(path) as file:
         if ending == ".npz":
-            names, paths = (np.array(x, str) for x in (extraction.feature_names, extraction.paths))
-            np.savez(file, path=paths, X=extraction.features, columns=names)
-        elif ending == ".csv":
-            _frame(extraction).write_csv(file)
-        else:
-            _frame(extraction, path_bytes=True).write_parquet(file)
+            np.savez(file, path=np.array(paths, str), X=X, columns=np.array(names, str))
+            return
+        frame = pl.DataFrame(columns).hstack(pl.DataFrame(X, schema=names))
+        (frame.write_csv if ending == ".csv" else frame.write_parquet)(file)
 
 
 def write_failures(path: PathLike, failures: Iterable[FileFeatures]) -> None:
@@ -371,17 +358,6 @@ def check_output(path: PathLike) -> None:
         formats = ", ".join(OUTPUT_FORMATS)
         raise DataError(f"The name of the output must end in {formats}, got '{readable(path)}'.")
     check_writable(path)
-
-
-def _frame(extraction: Extraction, path_bytes: bool = False) -> "pl.DataFrame":
-    import polars as pl
-
-    columns = [pl.Series("path", [readable(path) for path in extraction.paths], pl.String)]
-    if path_bytes and any(readable(path) != path for path in extraction.paths):
-        names = [os.fsencode(path) for path in extraction.paths]
-        columns.append(pl.Series("path_bytes", names, pl.Binary))
-    features = pl.DataFrame(extraction.features, schema=list(extraction.feature_names))
-    return pl.DataFrame(columns).hstack(features)
 
 
 @contextmanager
@@ -413,10 +389,7 @@ def file_digest(path: PathLike) -> bytes:
 
 
 class FeatureCache:
-    """Vectors by content and recipe, in a folder; DataError where that cannot be used.
-
-    A recipe is a text of all that the numbers depend on besides the file.
-    """
+    """Features of files, by content and by extractor."""
 
     def __init__(self, folder: PathLike, recipe: str) -> None:
         self.file = Path(folder).expanduser() / CACHE_FILE
@@ -439,7 +412,7 @@ class FeatureCache:
         self._database.close()
 
     def find_by_path(self, path: str, status: FileStatus) -> Floats | None:
-        """The features of a file that is as it was when they were computed."""
+        """The features of a file that has not changed since they were computed."""
         query = (
             "SELECT vector FROM files f JOIN vectors v ON v.content = f.content "
             "WHERE path = ? AND (size, modified, changed, inode) = (?, ?, ?, ?) AND recipe = ?"
@@ -465,7 +438,7 @@ class FeatureCache:
     def put(
         self, path: str, status: FileStatus, digest: bytes, vector: Floats | None = None
     ) -> None:
-        """Keep which content a path has, and its features; they survive the process from now on."""
+        """Store which content a path has, and its features, durably."""
         with self._transaction():
             new = "INSERT OR IGNORE INTO contents (digest, size) VALUES (?, ?)"
             self._first(new, digest, status[0])
@@ -485,16 +458,7 @@ class FeatureCache:
         return row and row[0]
 
     def _prepare(self) -> None:
-        """Bring the database into shape, if no other process has done so."""
-        end = time.monotonic() + BUSY_SECONDS
-        while True:  # for the write-ahead log, SQLite does not always wait by itself
-            try:
-                self._database.execute("PRAGMA journal_mode = WAL")
-                break
-            except sqlite3.OperationalError as error:
-                if "locked" not in str(error) or time.monotonic() > end:
-                    raise
-                time.sleep(0.01)
+        enable_write_ahead_log(self._database, BUSY_SECONDS)
         # It is whole whatever happens; a power cut may lose some.
         self._database.execute("PRAGMA synchronous = NORMAL")
         if self._first("PRAGMA user_version") == CACHE_FORMAT:
@@ -513,9 +477,8 @@ class FeatureCache:
 
     @contextmanager
     def _transaction(self) -> Iterator[None]:
-        """All or nothing; and immediate, since one that turns from reading to writing may fail."""
         with self._explained(), self._database:
-            self._database.execute("BEGIN IMMEDIATE")
+            self._database.execute("BEGIN IMMEDIATE")  # turning from reading to writing may fail
             yield
 
     @contextmanager
@@ -525,12 +488,12 @@ class FeatureCache:
         except (sqlite3.Error, OSError, UnicodeDecodeError) as error:  # the last: damaged names
             raise DataError(
                 f"The cache of features {self.file} cannot be used: {error}. Name another folder "
-                "for it, work without a cache, or delete it: it will be made again."
+                "for it, work without a cache, or delete it; it will be rebuilt."
             ) from error
 
 
 def _vector(data: bytes | None) -> Floats | None:
-    """The numbers; None where they are missing or damaged, so that they are computed again."""
+    """The numbers; None if they are missing or damaged, so that they are computed again."""
     if not isinstance(data, bytes) or len(data) % 4:
         return None
     vector = np.frombuffer(data, "<f4").astype(np.float32)

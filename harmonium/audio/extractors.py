@@ -1,9 +1,7 @@
 """From samples to features: the mel spectrum, the paper's features, and extractors by name.
 
 Frames of a spectrum lie wholly inside the clip: none is padded, and up to ``hop_length`` − 1
-samples at the end belong to no frame. docs/features.md defines the paper's features. Timbre is the
-mean and the covariance of the MFCCs. Rhythm is how the energies of four broad bands swing, 0 to 10
-times a second, after Mandel and Ellis, "A web-based game for collecting music metadata", 2008.
+samples at the end belong to no frame. docs/features.md defines the paper's features.
 
 An `Extractor` carries all that is needed to use it and to tell its results from another's. It goes
 to other processes as it is, so those need not know the name that it is registered under.
@@ -34,12 +32,9 @@ from harmonium.audio.decoding import (
 )
 from harmonium.errors import AudioError, DataError, HarmoniumError
 
-GROUPS = ("timbre", "rhythm")
-"""The groups of the paper's features, in their order."""
-DEFINITIONS = 1
-"""To be raised whenever the paper's features of the same samples change."""
-MAX_SAMPLE = 1e12
-"""Full scale is 1. Far beyond this, the squares in float32 overflow."""
+GROUPS = ("timbre", "rhythm")  # the groups of the paper's features, in their order
+DEFINITIONS = 1  # raise it whenever the paper's features of the same samples change
+MAX_SAMPLE = 1e12  # Full scale is 1. Far beyond this, the squares in float32 overflow.
 BLOCK = 32
 """Frames transformed at a time: few enough to stay in the processor's cache from step to step, and
 so few that the product with the filterbank does not start a second thread."""
@@ -49,12 +44,9 @@ MELS_PER_HZ = 3 / 200
 BREAK_HZ, BREAK_MEL = 1000.0, 15.0
 MELS_PER_LOG = 27 / np.log(6.4)
 
-DEFAULT = "musicnn"
-"""What a new library is indexed with."""
-ENTRY_POINTS = "harmonium.extractors"
-"""The group of entry points in which other packages name their extractors."""
-ONNX = "onnx:"
-"""The beginning of the name of a model in ONNX's format; the path of its file follows."""
+DEFAULT = "musicnn"  # what a new library is indexed with
+ENTRY_POINTS = "harmonium.extractors"  # entry points by which other packages name extractors
+ONNX = "onnx:"  # prefix of the name of a model in ONNX's format; the path of its file follows
 
 Function = Callable[[Floats, int], ArrayLike]
 
@@ -115,12 +107,11 @@ class FeatureParameters:
 
     def _rules(self) -> Iterator[tuple[str, bool, str]]:
         """Parameters, whether they keep to their rules, and the rules; the later need the first."""
-        for name in ("rate", "frame_length", "hop_length", "n_mels", "n_mfcc", "n_rhythm"):
-            value = getattr(self, name)
-            yield name, isinstance(value, int) and value >= 1, "a whole number of at least 1"
-        for name in ("modulation_frame", "modulation_fft"):  # a window of fewer is all zeros
-            value = getattr(self, name)
-            yield name, isinstance(value, int) and value >= 3, "a whole number of at least 3"
+        whole = ("rate", "frame_length", "hop_length", "n_mels", "n_mfcc", "n_rhythm")
+        windows = ("modulation_frame", "modulation_fft")  # a window of fewer than 3 is all zeros
+        for name, least in (dict.fromkeys(whole, 1) | dict.fromkeys(windows, 3)).items():
+            good = isinstance(value := getattr(self, name), int) and value >= least
+            yield name, good, f"a whole number of at least {least}"
         for name in ("shortest_clip", "silence", "dynamic_range", "highest_modulation_hz"):
             value = getattr(self, name)
             yield name, isfinite(value) and value > 0, "a positive number"
@@ -324,10 +315,7 @@ def mfccs(mel: Floats, parameters: FeatureParameters) -> Floats:
 
 
 def timbre_features(mel: Floats, parameters: FeatureParameters) -> Doubles:
-    """Mean of the MFCCs, then the upper triangle of their covariance row by row.
-
-    (n_frames, n_mels) positive energies → (n_timbre,)
-    """
+    """(n_timbre,): mean of the MFCCs, then the upper triangle of their covariance row by row."""
     # In float64: sums of many similar values in float32 lose their differences.
     coefficients = mfccs(mel, parameters).astype(np.float64)
     mean = coefficients.mean(axis=0)
@@ -353,10 +341,7 @@ def band_of_mel(parameters: FeatureParameters) -> NDArray[np.intp]:
 
 
 def band_envelopes(mel: Floats, parameters: FeatureParameters) -> Doubles:
-    """Energy of each broad band over time, divided by its mean.
-
-    (n_frames, n_mels) positive energies → (n_frames, n_bands), every column with mean 1
-    """
+    """(n_frames, n_bands): the energy of each broad band over time, divided by its mean."""
     starts = np.searchsorted(band_of_mel(parameters), np.arange(len(parameters.band_names)))
     energies = np.add.reduceat(mel.astype(np.float64), starts, axis=1)
     return energies / energies.mean(axis=0)
@@ -389,10 +374,7 @@ def modulation_spectra(envelopes: Doubles, parameters: FeatureParameters) -> Dou
 
 
 def rhythm_features(mel: Floats, parameters: FeatureParameters) -> Doubles:
-    """The first DCT coefficients of each broad band's modulation spectrum, band after band.
-
-    (n_frames, n_mels) positive energies → (n_bands · n_rhythm,)
-    """
+    """(n_bands · n_rhythm,): the first DCT coefficients of each band's modulation spectrum."""
     spectra = modulation_spectra(band_envelopes(mel, parameters), parameters)
     return (spectra @ dct_basis(parameters.n_modulations, parameters.n_rhythm)).ravel()
 
@@ -415,7 +397,7 @@ def _check_samples(samples: ArrayLike, rate: int, parameters: FeatureParameters)
     elif array.ndim != 1:
         problem = (
             f"'samples' must be one channel, an array of shape (n,), got shape {array.shape}. "
-            "Take the mean over the channels first: samples.mean(axis=1) where they are columns."
+            "Take the mean over the channels first: samples.mean(axis=1) if they are columns."
         )
     elif not np.issubdtype(array.dtype, np.floating):
         problem = (
@@ -452,24 +434,24 @@ class Extractor:
     """
 
     name: str
-    """What it is asked for by."""
+    """Its name in options and calls."""
     function: Function = field(repr=False, compare=False)
     """(samples of shape (n,) float32, rate) → n_features numbers, then n_heads probabilities."""
     feature_names: tuple[str, ...] = field(repr=False)
     """What each number is."""
     revision: str = "1"
-    """To be changed whenever the function gives other numbers for the same samples."""
+    """Change it whenever the function gives other numbers for the same samples."""
     rate: int = 22_050
     """Samples per second of the clips."""
     seconds: float = 10.0
-    """Length of the clips; shorter ones come from shorter files."""
+    """Length of the clips; shorter files give shorter ones."""
     head_names: tuple[str, ...] = field(default=(), repr=False)
-    """The tags whose probabilities it gives besides the features, if it is a tagger itself."""
+    """The tags whose probabilities it gives after the features, if it is a tagger itself."""
     windows: Plan | None = None
-    """Which windows of a sound are heard; the numbers are the mean of theirs. None: one window,
-    the middle one."""
+    """Which windows of a sound are used; features are the mean over them. None: only the middle
+    window."""
     summary: str = field(default="", repr=False)
-    """What it hears, in a few words."""
+    """What its features describe, in a few words."""
     auc: float | None = field(default=None, repr=False)
     """Mean AUC over tags of Emotify's 400 clips of 15 s, by logistic regression in five folds, as
     ``python benchmarks/extractors.py`` measures it."""
@@ -483,7 +465,7 @@ class Extractor:
 
     @property
     def version(self) -> str:
-        """All that the numbers depend on besides the file: two of one version give the same."""
+        """All that the numbers depend on, except the file: equal versions give equal numbers."""
         windows = "" if self.windows is None else f", {self.windows}"
         return (
             f"{self.name} {self.revision}; {self.rate} Hz, {self.seconds:g} s{windows}; "
@@ -494,24 +476,19 @@ class Extractor:
         """The features of a clip, (n_features,) float32."""
         return self._numbers(samples, rate)[: len(self.feature_names)]
 
-    def hear_file(self, path: PathLike, start: float | None = None) -> Floats:
-        """The features and heads of a file, (n_numbers,); AudioError where it has none."""
-        clips = self._clips(path, start)
+    def extract(self, sound: PathLike | tuple[Floats, int], start: float | None = None) -> Floats:
+        """The features and heads, (n_numbers,), of a file or of samples with their rate.
+
+        AudioError if a file has none, DataError if samples have none.
+        """
+        options: dict[str, Any] = {"rate": self.rate, "seconds": self.seconds, "start": start}
+        clips = decode_windows(sound, self.windows, **options)
         try:
-            return self._mean(clips)
+            numbers = np.mean([self._numbers(clip, self.rate) for clip in clips], axis=0)
         except DataError as error:
-            raise AudioError(f"{quoted(path)} has no features: {error}") from error.__cause__
-
-    def hear_samples(self, samples: Floats, rate: int, start: float | None = None) -> Floats:
-        """The features and heads of a file with these samples, (n_numbers,)."""
-        return self._mean(self._clips((samples, rate), start))
-
-    def _clips(self, sound: PathLike | tuple[Floats, int], start: float | None) -> list[Floats]:
-        rate, seconds = self.rate, self.seconds
-        return decode_windows(sound, self.windows, rate=rate, seconds=seconds, start=start)
-
-    def _mean(self, clips: Sequence[Floats]) -> Floats:
-        numbers = np.mean([self._numbers(clip, self.rate) for clip in clips], axis=0)
+            if isinstance(sound, tuple):
+                raise
+            raise AudioError(f"{quoted(sound)} has no features: {error}") from error.__cause__
         return numbers.astype(np.float32)
 
     def _numbers(self, samples: Floats, rate: int) -> Floats:
@@ -545,12 +522,12 @@ def features_of_file(
     *,
     start: float | None = None,
 ) -> Floats:
-    """The features of a file, (n_features,), of the windows that the extractor hears.
+    """The features of a file, (n_features,), of the windows that the extractor uses.
 
-    AudioError where the file cannot be decoded, or the extractor does not take its sound.
+    AudioError if the file cannot be decoded, or the extractor does not take its sound.
     """
     extractor = get_extractor(extractor)
-    return extractor.hear_file(path, start)[: len(extractor.feature_names)]
+    return extractor.extract(path, start)[: len(extractor.feature_names)]
 
 
 def paper_extractor(
@@ -598,7 +575,7 @@ def register(
 
     Parameters
     ----------
-    name : what it is asked for by, in ``AudioFeatures`` and on the command line
+    name : its name in ``AudioFeatures`` and on the command line
     function : (samples of shape (n,) float32, rate) → numbers. For other processes it must be
         importable there: a function of a module, not one defined in another.
     features : their names, or how many they are
@@ -628,7 +605,7 @@ def register(
 
 
 def with_windows(name: str, count: int) -> str:
-    """The name of an extractor that hears so many windows of a sound: "paper*3".
+    """The name of an extractor that averages over ``count`` windows: "paper*3".
 
     >>> with_windows("paper*3", 1)
     'paper'
@@ -640,7 +617,7 @@ def with_windows(name: str, count: int) -> str:
 def get_extractor(extractor: str | Extractor) -> Extractor:
     """The extractor of a name; an extractor is returned as it is.
 
-    A number after a star is how many windows it hears, spread over the sound: "paper*3" gives the
+    A number after a star is how many windows it uses, spread over the sound: "paper*3" gives the
     mean of the paper's features of three windows. "onnx:FILE" is a model in ONNX's format.
     """
     if isinstance(extractor, Extractor):
@@ -687,16 +664,13 @@ def _installed() -> dict[str, EntryPoint]:
 def _loaded(entry: EntryPoint) -> Extractor:
     try:
         extractor = entry.load()
+        if not isinstance(extractor, Extractor):
+            raise TypeError(f"it must be a harmonium.audio.Extractor, got {extractor!r}")
     except Exception as error:
         raise DataError(
             f"The extractor '{entry.name}' of the installed package cannot be loaded from "
             f"{entry.value}: {type(error).__name__}: {error}"
         ) from error
-    if not isinstance(extractor, Extractor):
-        raise DataError(
-            f"The entry point '{entry.name}' ({entry.value}) must be a harmonium.audio.Extractor, "
-            f"got {type(extractor).__name__}."
-        )
     return extractor
 
 

@@ -28,8 +28,7 @@ a container lands behind the window's start."""
 MAX_PLANES = 7
 """Channels of a frame that PyAV counts rightly where each has a plane of its own. Of more, it reads
 on past the last one, into memory that is not the frame's."""
-MAX_DAMAGED = 50
-"""Damaged packets in a row after which a file counts as unreadable."""
+MAX_DAMAGED = 50  # damaged packets in a row after which a file counts as unreadable
 NOT_MADE_OUT = "its sound cannot be made out"
 
 Piece = tuple[int, Floats]  # the place of its first sample, the samples
@@ -53,7 +52,6 @@ class FFmpeg:
                 raise
 
     def _open(self) -> None:
-        """Stand at the beginning of the sound."""
         self._file.seek(0)
         options = {"format_whitelist": ",".join(CONTAINERS)}
         self._container: InputContainer = av.open(
@@ -130,10 +128,8 @@ class FFmpeg:
                 damaged = 0
 
     def _place(self, frame: AudioFrame, end: int | None) -> int:
-        """The number of the frame's first sample within the sound.
-
-        Where time stamps are coarse (Matroska), the end of the frame before tells it better.
-        """
+        """The number of the frame's first sample within the sound."""
+        # Where time stamps are coarse (Matroska), the end of the frame before tells it better.
         if frame.sample_rate != self.rate:
             raise CannotDecode(f"its rate changes from {self.rate} to {frame.sample_rate} Hz")
         if frame.pts is None or frame.time_base is None:

@@ -34,7 +34,7 @@ from harmonium.audio.decoding import Window
 from harmonium.audio.extractors import Extractor, FeatureParameters, mel_spectrogram
 from harmonium.errors import DataError, ModelFileError
 
-MSD_TAGS = tuple(
+MSD_TAGS = tuple(  # outputs of the network of the Million Song Dataset: Last.fm's top fifty
     (  # noqa: SIM905
         "rock, pop, alternative, indie, electronic, female vocalists, dance, 00s, alternative "
         "rock, jazz, beautiful, metal, chillout, male vocalists, classic rock, soul, indie "
@@ -44,8 +44,7 @@ MSD_TAGS = tuple(
         "Progressive rock, 60s, rnb, indie pop, sad, House, happy"
     ).split(", ")
 )
-"""The outputs of the network of the Million Song Dataset: Last.fm's fifty most used tags."""
-MTT_TAGS = tuple(
+MTT_TAGS = tuple(  # outputs of the network of MagnaTagATune: its players' fifty most used tags
     (  # noqa: SIM905
         "guitar, classical, slow, techno, strings, drums, electronic, rock, fast, piano, "
         "ambient, beat, violin, vocal, synth, female, indian, opera, male, singing, vocals, "
@@ -54,44 +53,33 @@ MTT_TAGS = tuple(
         "beats, harp, cello, no voice, weird, country, metal, female voice, choral"
     ).split(", ")
 )
-"""The outputs of the network of MagnaTagATune: the fifty most used tags of its players."""
 
 FILE = Path(__file__).with_name("musicnn.safetensors")
 
 RATE, FRAME, HOP, BANDS = 16_000, 512, 256, 96
 PATCH_FRAMES = 187
 PATCH_SECONDS = (FRAME + (PATCH_FRAMES - 1) * HOP) / RATE
-N_HIDDEN = 200
-"""Length of the last hidden layer of each network."""
+N_HIDDEN = 200  # length of the last hidden layer of each network
 SPECTRUM = FeatureParameters(
     rate=RATE, frame_length=FRAME, hop_length=HOP, n_mels=BANDS, lowest_hz=0.0, highest_hz=RATE / 2
 )
 
-NETWORKS = ("MSD", "MTT")
-"""In the order of their features. A tensor's name begins with its network's."""
+NETWORKS = ("MSD", "MTT")  # in the order of their features; a tensor's name begins with one
 FEATURE_NAMES = tuple(f"{name} {k}" for name in NETWORKS for k in range(N_HIDDEN))
 HEAD_NAMES = (*(f"MSD {tag}" for tag in MSD_TAGS), *(f"MTT {tag}" for tag in MTT_TAGS))
 
-EPSILON = 1e-3
-"""What is added to the variances in all batch normalisations."""
-FILTER_FRAMES = 7
-"""Frames that the filters of the timbre and of the middle layers span."""
-TIMBRE, TEMPO, MIDDLE = 2, 3, 3
-"""The number of layers of each kind, in the order in which they are numbered."""
-FRAMES_TOGETHER = 32
-"""Frames whose filtered spectra are computed at once, so that they stay in the cache."""
-BANDS_TOGETHER = 8
-"""Bands that are filtered along time at once, so that they stay in the cache."""
+EPSILON = 1e-3  # what is added to the variances in all batch normalisations
+FILTER_FRAMES = 7  # frames that the filters of the timbre and of the middle layers span
+TIMBRE, TEMPO, MIDDLE = 2, 3, 3  # layers of each kind, in the order in which they are numbered
+FRAMES_TOGETHER = 32  # frames that are filtered at once, so that their spectra stay in the cache
+BANDS_TOGETHER = 8  # bands that are filtered along time at once, so that they stay in the cache
 
 Tensors = Mapping[str, Floats]
 
 
 @dataclass(frozen=True)
 class Patches:
-    """The plan of musicnn's windows: all contiguous patches of a sound, or at most ``most``.
-
-    Those are evenly spaced from the first to the last. A sound shorter than a patch is one window.
-    """
+    """All contiguous patches of a sound as windows, or at most ``most`` evenly spaced ones."""
 
     most: int = 10
 
@@ -107,10 +95,8 @@ class Patches:
 
 
 def log_mel_patches(samples: Floats) -> Floats:
-    """log₁₀(1 + 10⁴ mel) of the frames within the samples, (n_patches, PATCH_FRAMES, BANDS).
-
-    A sound shorter than a patch is repeated to fill one; what follows the last patch is dropped.
-    """
+    """log₁₀(1 + 10⁴ mel) of the frames within the samples, (n_patches, PATCH_FRAMES, BANDS)."""
+    # A sound shorter than a patch is repeated to fill one; what follows the last patch is dropped.
     if len(samples) < FRAME:
         raise DataError(f"musicnn needs at least {FRAME} samples at {RATE} Hz, got {len(samples)}.")
     frames = np.log10(1 + 10_000 * mel_spectrogram(samples, SPECTRUM))
@@ -129,10 +115,7 @@ def _blas() -> Any:
 
 
 def listen(samples: Floats, rate: int) -> Floats:
-    """The mean over patches of both networks' last hidden layers, then of their probabilities.
-
-    (n,) → (400 + 100,)
-    """
+    """(400 + 100,): the mean over patches of both networks' hidden layers and probabilities."""
     if rate != RATE:
         raise DataError(f"musicnn needs {RATE} samples per second, got {rate}.")
     patches = log_mel_patches(samples)
@@ -272,10 +255,7 @@ class Network:
         self.output = tensors["dense_1/kernel"], tensors["dense_1/bias"]
 
     def __call__(self, patch: Floats) -> tuple[Floats, Floats]:
-        """The last hidden layer, normalised, (n_hidden,), and the tags' probabilities, (n_tags,).
-
-        ``patch`` is a log-mel spectrum, (n_frames, n_bands).
-        """
+        """A log-mel patch → the last hidden layer, normalised, and the tags' probabilities."""
         x = self.input_norm(patch)
         front = np.concatenate([*self._timbre(x), *self._tempo(x)], axis=1)
         first, second, third = self.middle

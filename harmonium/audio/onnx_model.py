@@ -1,6 +1,6 @@
 """Any network in ONNX's format as an extractor: ``onnx:model.onnx``, described by a TOML beside it.
 
-docs/features.md says what stands in the TOML. It needs onnxruntime (the extra ``onnx``), which is
+docs/features.md describes the TOML. It needs onnxruntime (the extra ``onnx``), which is
 imported only here and only when a model is used.
 """
 
@@ -22,13 +22,13 @@ KEYS = {"rate": int, "seconds": float, "windows": int, "input": str, "output": s
 MEL_KEYS = {"frame": int, "hop": int, "bands": int, "lowest_hz": float, "highest_hz": float}
 MEL_KEYS |= {"log": str}
 OPTIONAL = {"mel", "windows"}
-LOGS = {
+LOGS = {  # what may be done with the mel energies
     "none": lambda mel: mel,
     "log10(1 + 10000 x)": lambda mel: np.log10(1 + 10_000 * mel),
     "ln": lambda mel: np.log(np.maximum(mel, 1e-10)),
     "dB": lambda mel: 10 * np.log10(np.maximum(mel, 1e-10)),
 }
-"""What may be done with the mel energies."""
+Mel = tuple[FeatureParameters, str]  # the spectrum, and what is done with it
 
 
 def onnx_extractor(path: str) -> Extractor:
@@ -46,9 +46,9 @@ def onnx_extractor(path: str) -> Extractor:
     except ValueError as error:
         raise DataError(f"{beside} is not TOML: {error}.") from error
     seconds, rate = float(about["seconds"]), int(about["rate"])
-    mel, log = _mel(about["mel"], rate, beside) if "mel" in about else (None, "none")
+    mel = _mel(about["mel"], rate, beside) if "mel" in about else None
     digest = hashlib.sha256(data + text.encode()).hexdigest()
-    model = partial(_embedding, str(file), digest, about["input"], about["output"], mel, log)
+    model = partial(_embedding, str(file), digest, (about["input"], about["output"]), mel)
     length = round(seconds * rate)
     try:
         n_features = len(model(np.zeros(length, np.float32), rate))
@@ -68,8 +68,7 @@ def onnx_extractor(path: str) -> Extractor:
     )
 
 
-def _mel(part: dict[str, Any], rate: int, beside: Path) -> tuple[FeatureParameters, str]:
-    """The spectrum that the model takes, and what is done with it."""
+def _mel(part: dict[str, Any], rate: int, beside: Path) -> Mel:
     defaults = {"log": "none", "lowest_hz": 0.0, "highest_hz": rate / 2}
     part = _checked(defaults | part, MEL_KEYS, beside)
     if part["log"] not in LOGS:
@@ -100,26 +99,17 @@ def _checked(given: dict[str, Any], keys: dict[str, type], beside: Path) -> dict
 
 
 def _embedding(
-    path: str,
-    digest: str,
-    input: str,
-    output: str,
-    mel: FeatureParameters | None,
-    log: str,
-    samples: Floats,
-    rate: int,
+    path: str, digest: str, names: tuple[str, str], mel: Mel | None, samples: Floats, rate: int
 ) -> Floats:
     """(n,) → (n_features,): the model's output, its mean over all axes but the last."""
-    given = samples if mel is None else LOGS[log](mel_spectrogram(samples, mel))
-    (found,) = _session(path, digest).run(
-        [output], {input: np.ascontiguousarray(given[None], np.float32)}
-    )
+    given = samples if mel is None else LOGS[mel[1]](mel_spectrogram(samples, mel[0]))
+    feed = {names[0]: np.ascontiguousarray(given[None], np.float32)}
+    (found,) = _session(path, digest).run([names[1]], feed)
     return np.asarray(found, np.float32).reshape(-1, found.shape[-1]).mean(axis=0)
 
 
 @lru_cache(maxsize=2)
 def _session(path: str, digest: str) -> Any:
-    """The model, loaded once for all files."""
     try:
         import onnxruntime
     except ModuleNotFoundError as error:

@@ -31,32 +31,21 @@ if TYPE_CHECKING:  # matplotlib is slow to import
 # Okabe and Ito's colours, which people with any colour vision tell apart.
 COLOURS = ("#0072B2", "#009E73", "#D55E00", "#CC79A7", "#56B4E9", "#E69F00")
 MARKS_HZ = (100, 400, 800, 1600, 3200, 6400, 12_800)
-MIN_BEAT_DEPTH, MIN_BEAT_HZ = 0.05, 0.5
-"""Weaker or slower modulations are no beat, and get no mark."""
-SIZE, TAGS_WIDTH = (11.0, 8.5), 3.2
-"""Inches of a clip's picture, and how much wider it is with tags."""
+MIN_BEAT_DEPTH, MIN_BEAT_HZ = 0.05, 0.5  # weaker or slower modulations are no beat
+SIZE, TAGS_WIDTH = (11.0, 8.5), 3.2  # inches of a clip's picture, and of the tags beside it
 
-WIDTH, HEIGHT = 1200, 128
-"""Pixels of a track's picture: moments and mel bands."""
-LOOKS = 4
-"""Frames that a column of it is the mean of."""
+WIDTH, HEIGHT = 1200, 128  # pixels of a track's picture: moments and mel bands
+LOOKS = 4  # frames that a column of it is the mean of
 FRAME = 2048
 LOWEST_HZ, HIGHEST_HZ = 30.0, 11_025.0
-RANGE = 70.0
-"""Decibels from the darkest to the brightest."""
-MAX_SECONDS = 4 * 3600.0
-"""What a track has beyond this length is cut off."""
-FOLDER, VERSION = "spectra", 1
-"""Where pictures are in the cache. The version must rise whenever pictures of a sound change."""
-BLOCK = 2**20
-"""Frames that are decoded at a time."""
+RANGE = 70.0  # decibels from the darkest to the brightest
+MAX_SECONDS = 4 * 3600.0  # what a track has beyond this length is cut off
+FOLDER, VERSION = "spectra", 1  # in the cache; the version must rise when pictures change
+BLOCK = 2**20  # frames that are decoded at a time
 
 
 def draw_clip(clip: Clip, *, title: str = "", tags: Sequence[tuple[str, float]] = ()) -> "Figure":
-    """Mel spectrum, band envelopes and modulation spectra of a clip; and tags, if there are.
-
-    Tags are names and probabilities, the first at the top.
-    """
+    """Mel spectrum, band envelopes and modulation spectra of a clip; and its probable tags."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
@@ -88,7 +77,7 @@ def save_picture(figure: "Figure", path: PathLike) -> None:
 
 
 def _draw_sound(figure: "SubFigure", mel: Floats, start: float) -> None:
-    """On the left all that goes with time; on the right what it comes to over the clip."""
+    """On the left what varies in time; on the right its summary over the clip."""
     n_bands = len(DEFAULTS.band_names)
     edges = (DEFAULTS.lowest_hz, *DEFAULTS.band_edges, DEFAULTS.highest_hz)
     grid = figure.subplots(
@@ -161,7 +150,6 @@ def _draw_spectrum(
 
 
 def _write(axes: "Axes", text: str, side: str) -> None:
-    """A line of text in an upper corner."""
     place = 0.01 if side == "left" else 0.99
     axes.annotate(text, (place, 0.93), xycoords="axes fraction", ha=side, va="top", fontsize=9)
 
@@ -191,7 +179,6 @@ def _draw_tags(figure: "SubFigure", tags: Sequence[tuple[str, float]]) -> None:
 
 
 def _one_line(text: str, longest: int = 100) -> str:
-    """Text that fits in a line."""
     printable = text.encode("utf-8", "replace").decode()  # a name need not be valid text
     line = " ".join(printable.split())
     return line if len(line) <= longest else line[: longest - 1] + "…"
@@ -235,10 +222,8 @@ def _mel(source: Decoder) -> Floats:
 
 
 def _bands(rate: int) -> Floats:
-    """What each bin of a spectrum adds to each mel band, (n_bins, HEIGHT).
-
-    Triangles, at least as wide as a bin: unlike those of `spectrum`, they are there at any rate.
-    """
+    """What each bin of a spectrum adds to each mel band, (n_bins, HEIGHT)."""
+    # Triangles, at least as wide as a bin: unlike those of `spectrum`, they are there at any rate.
     hz = np.fft.rfftfreq(FRAME, 1 / rate)[:, None]
     low, high = hz_to_mel([LOWEST_HZ, min(rate / 2, HIGHEST_HZ)])
     mels = np.linspace(low, high, HEIGHT)
@@ -249,7 +234,6 @@ def _bands(rate: int) -> Floats:
 
 
 def _count(source: Decoder) -> int:
-    """How many frames there are, where the file does not say."""
     n = 0
     while n < MAX_SECONDS * source.rate and (found := len(source.read(n, BLOCK))):
         n += found

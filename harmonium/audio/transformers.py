@@ -20,8 +20,7 @@ from harmonium.errors import AudioError, DataError, DataWarning
 
 FLOATS = [np.float64, np.float32]
 
-ROUNDING = 1e-9
-"""The fraction of the largest value below which a deviation is rounding."""
+ROUNDING = 1e-9  # the fraction of the largest value below which a deviation is rounding
 
 
 class AudioFeatures(TransformerMixin, BaseEstimator):
@@ -35,11 +34,11 @@ class AudioFeatures(TransformerMixin, BaseEstimator):
         that was registered, or an `Extractor`.
     start : where the window begins, in seconds; None for the middle one.
     rate : samples per second of the arrays given instead of files; None for that of the extractor.
-    on_error : what becomes of files that cannot be used. "raise": one `AudioError` lists them all.
+    on_error : what to do about files that cannot be used. "raise": one `AudioError` lists them all.
         "nan": their rows are NaN, and a `DataWarning` lists them.
-    n_jobs : processes that read files; None means none besides this one, -1 one for each core.
+    n_jobs : processes that read files; None means this one only, -1 one for each core.
     engine : "processes", or the address of a Dask scheduler, whose workers then read the files.
-    cache : folder in which the features of files are kept and looked for; None for none.
+    cache : folder in which features are cached; None for no cache.
 
     Examples
     --------
@@ -132,7 +131,7 @@ class AudioFeatures(TransformerMixin, BaseEstimator):
         reasons = []
         for row, samples in enumerate(clips):
             try:
-                numbers = extractor.hear_samples(samples, self.rate or extractor.rate, self.start)
+                numbers = extractor.extract((samples, self.rate or extractor.rate), self.start)
                 features[row] = numbers[: features.shape[1]]
             except DataError as error:
                 reasons.append(f"X[{row}]: {error}")

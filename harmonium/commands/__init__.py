@@ -1,13 +1,9 @@
 """The commands, thin over `harmonium.Library`; and their exit codes besides 0 (docs/cli.md)."""
 
-IN_PART = 1
-"""Some files or rows could not be used, and are listed; the others are done."""
-NOTHING_DONE = 2
-"""Wrong usage or bad input."""
-INTERRUPTED = 130
-"""Ctrl-C: what was committed stays, and the same command continues."""
-PIPE_CLOSED = 141
-"""The reader of the output closed it, as `| head` does; the shell's number for that."""
+IN_PART = 1  # some files or rows could not be used, and are listed; the others are done
+NOTHING_DONE = 2  # wrong usage or bad input
+INTERRUPTED = 130  # Ctrl-C: what was committed stays, and the same command continues
+PIPE_CLOSED = 141  # the reader of the output closed it, as `| head` does; the shell's number
 
 
 def exit_code(n_done: int, n_failed: int) -> int:

@@ -17,14 +17,13 @@ from harmonium.errors import DataError, HarmoniumError, counted
 
 if TYPE_CHECKING:
     from harmonium.library import Library
-    from harmonium.library.doubts import Doubt
+    from harmonium.library.answers import Doubt
     from harmonium.library.store.changes import Change, UndoReport
 
 PLAYERS = (["mpv", "--no-video"], ["ffplay", "-nodisp", "-autoexit"], ["afplay"], ["xdg-open"])
 KEYS = {"y": "yes", "n": "no", " ": "skipped", "q": "quit"}
 KEYS_HELP = "y yes, n no, space skip, p play, q quit"
-ROUND = 10
-"""Questions after which the model learns from the answers."""
+ROUND = 10  # questions after which the model learns from the answers
 CHANGE_COLUMNS: dict[str, Callable[[Change], Cell]] = {
     ">Change": lambda one: Text(str(one.id), style="cyan"),
     "When": lambda one: one.at,
@@ -317,10 +316,7 @@ def undo(
     out = Output(as_json)
     with options.opened(library) as opened:
         if list_changes:
-            changes = opened.changes.list(limit)
-            out.hint(None if changes else "No changes yet.")
-            if changes or not out.is_terminal:
-                out.show(changes, CHANGE_COLUMNS)
+            out.show(opened.changes.list(limit), CHANGE_COLUMNS, empty="No changes yet.")
             return
         wanted = last_change(opened) if change is None else opened.changes.get(change)
 

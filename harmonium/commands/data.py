@@ -26,8 +26,7 @@ FOLDER = value(
     "--folder",
     "-f",
 )
-MIN_WIDTH_FOR_TITLES = 110
-"""Columns of a terminal from which on the list has the titles of the datasets."""
+MIN_WIDTH_FOR_TITLES = 110  # columns of a terminal needed to show titles of datasets
 
 
 @app.command("list")
@@ -90,8 +89,7 @@ def show_dataset(
     facts = describe(datasets.load(name, folder), n_tags=tags)
     path = datasets.is_found(datasets.info(name), folder)
     out.json({**facts, "folder": str(path)})
-    if not as_json:
-        _describe(out, facts, path)
+    _describe(out, facts, path)
 
 
 @app.command("download")
@@ -112,23 +110,18 @@ def download_dataset(
 
     Example: harmonium data download mturk
     """
-    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
-
     from harmonium.data.datasets.paper_files import download
 
-    out = Output()
-    columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn())
-    with Progress(*columns, TimeRemainingColumn(), console=out.errors) as bars:
-        tasks: dict[str, Any] = {}
+    out, files = Output(), set[str]()
+    with out.bar("downloading") as update:
 
         def progress(file: str, received: int, total: int | None) -> None:
-            if file not in tasks:
-                tasks[file] = bars.add_task(file, total=total)
-            bars.update(tasks[file], completed=received)
+            files.add(file)
+            update(received, total or 0, file)
 
         digests = {file: digest for file, _, digest in (one.partition("=") for one in sha256 or ())}
         paths = download(name, folder, url=url, force=force, sha256=digests, progress=progress)
-    what = f"{counted(len(tasks), 'file')} downloaded" if tasks else "Already downloaded"
+    what = f"{counted(len(files), 'file')} downloaded" if files else "Already downloaded"
     out.say(f"{what}: {paths[0].parent}", f"Next: harmonium data show {name}")
 
 

@@ -19,8 +19,7 @@ if TYPE_CHECKING:
     from harmonium.library.snapshot import SearchResult
     from harmonium.library.store.models import StoredModel
 
-MIN_TRACKS = 40
-"""People tag half of the tracks, and training needs 20 tagged ones."""
+MIN_TRACKS = 40  # people tag half of the tracks, and training needs 20 tagged ones
 TAGS_SHOWN, TRACKS_SHOWN, TAGS_OF_A_TRACK, HITS_SHOWN = 12, 6, 5, 8
 
 

@@ -11,13 +11,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
-from rich.console import Console, Group
+from rich.console import Group
 from rich.live import Live
-from rich.table import Table
 from rich.text import Text
 
 from harmonium.commands import INTERRUPTED, options
-from harmonium.commands.output import Output
+from harmonium.commands.output import Output, plain_table
 from harmonium.errors import DataError
 
 if TYPE_CHECKING:
@@ -26,11 +25,9 @@ if TYPE_CHECKING:
     from harmonium.experiments.datasets import DatasetSpec
     from harmonium.experiments.recipe import Recipe
 
-REFRESH_SECONDS = 1.0
-"""Time between two updates of the live table."""
-LINE_SECONDS = 30.0
-"""Time between two lines of progress where the output is not a terminal."""
-
+REFRESH_SECONDS = 1.0  # time between two updates of the live table
+LINE_SECONDS = 30.0  # time between two lines of progress where the output is not a terminal
+COLUMNS = ("Dataset", "Model", ">Runs", ">Seconds each", ">Mean AUC so far")
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -76,14 +73,13 @@ def run(
     from harmonium.experiments.results import open_results, progress
     from harmonium.experiments.run import run_experiment
 
-    console = Console()
-    path = _found_recipe(recipe)
-    chosen = _restricted(read_recipe(path), datasets, models, console)
+    out, path = Output(), _found_recipe(recipe)
+    chosen = _restricted(read_recipe(path), datasets, models, out)
     folder = results or Path("results") / path.with_suffix("").name
-    console.print(f"[bold]{chosen.title}[/bold]", highlight=False)
+    out.say(Text(chosen.title, style="bold"))
     for spec in chosen.datasets:
         if spec.has_audio:  # once, before the runs need the features
-            with Output().bar(f"extracting features of {spec.label}") as update:
+            with out.bar(f"extracting features of {spec.label}") as update:
                 extract_features(spec, progress=update)
     began = time.monotonic()
     with open_results(folder, path.read_text(encoding="utf-8")) as store:
@@ -93,24 +89,23 @@ def run(
 
         before = int(so_far()["done"].sum())
         if before:
-            console.print(f"{before:,} runs are done already.")
+            out.say(f"{before:,} runs are done already.")
         try:
-            with _watched(console, so_far, jobs or available_cores()) as watch:
+            with _watched(out, so_far, jobs or available_cores()) as watch:
                 run_experiment(chosen, store, engine=engine, jobs=jobs, watch=watch)
         except KeyboardInterrupt:
-            console.print(
+            out.say(
                 f"Stopped; {so_far()['done'].sum():,} runs are saved in {folder}. "
                 "The same command resumes from there."
             )
             raise typer.Exit(INTERRUPTED) from None
         ended = so_far()
-    if not console.is_terminal:
-        console.print(_progress_table(ended))
-    seconds = round(time.monotonic() - began)
-    console.print(
-        f"{int(ended['done'].sum()) - before:,} runs in {timedelta(seconds=seconds)}. "
-        f"Tables and figures: [bold]harmonium experiment report {folder}[/bold]",
-        highlight=False,
+    if not out.is_terminal:
+        out.table(COLUMNS, _rows(ended))
+    took = timedelta(seconds=round(time.monotonic() - began))
+    out.say(
+        f"{int(ended['done'].sum()) - before:,} runs in {took}.",
+        f"Tables and figures: harmonium experiment report {folder}",
     )
 
 
@@ -154,20 +149,18 @@ def report(
     """
     from harmonium.experiments.report import terminal_table, write_report
 
-    console = Console()
+    out = Output()
     made, folder = write_report(results, output)
-    console.print(Text(made.title, style="bold"))
-    console.print()
+    out.say(Text(made.title, style="bold"), "")
     for table in made.shown:
-        console.print(terminal_table(table, width=console.width))
-        console.print()
+        out.console.print(terminal_table(table, width=out.console.width), "")
     if made.unfinished:
-        console.print(Text.assemble(("Not finished: ", "yellow"), made.unfinished))
-    console.print(Text(f"Written to {folder}: report.html, report.md, report.tex, figures/"))
+        out.say(f"Not finished: {made.unfinished}")
+    out.say(f"Written to {folder}: report.html, report.md, report.tex, figures/")
 
 
 def _found_recipe(name: Path) -> Path:
-    """The recipe of this path or name; the path where there is none, which is refused later."""
+    """The recipe of this path or name; else the path itself, which is refused later."""
     named = [root / each for root in _roots() for each in (name, f"{name}.toml")]
     return next((path for path in (name, *named) if path.is_file()), name)
 
@@ -185,7 +178,7 @@ def _is_there(spec: DatasetSpec) -> bool:
     return spec.name == GENERATED or is_found(info(spec.name)) is not None
 
 
-def _restricted(recipe: Recipe, datasets: str, models: str, console: Console) -> Recipe:
+def _restricted(recipe: Recipe, datasets: str, models: str, out: Output) -> Recipe:
     """The recipe with the datasets and models asked for, or with the datasets found."""
     specs = _chosen("dataset", {spec.label: spec for spec in recipe.datasets}, datasets)
     if not datasets:
@@ -197,7 +190,7 @@ def _restricted(recipe: Recipe, datasets: str, models: str, console: Console) ->
                 "HARMONIUM_DATA to the folder of the datasets, or run a recipe of small/."
             )
         if missing:
-            console.print(f"Left out, since their files are missing: {', '.join(missing)}.")
+            out.say(f"Left out, since their files are missing: {', '.join(missing)}.")
     kept = _chosen("model", {spec.name: spec for spec in recipe.models}, models)
     return dataclasses.replace(recipe, datasets=tuple(specs), models=tuple(kept))
 
@@ -212,23 +205,25 @@ def _chosen(what: str, known: dict[str, Any], wanted: str) -> list[Any]:
 
 @contextmanager
 def _watched(
-    console: Console, so_far: Callable[[], pl.DataFrame], jobs: int
+    out: Output, so_far: Callable[[], pl.DataFrame], jobs: int
 ) -> Iterator[Callable[..., None]]:
     """A live table on a terminal; elsewhere a line from time to time."""
     last = time.monotonic()
-    seconds = REFRESH_SECONDS if console.is_terminal else LINE_SECONDS
-    on_screen = Live(console=console, auto_refresh=False)
-    with on_screen if console.is_terminal else nullcontext() as live:
+    seconds = REFRESH_SECONDS if out.is_terminal else LINE_SECONDS
+    on_screen = Live(console=out.console, auto_refresh=False)
+    with on_screen if out.is_terminal else nullcontext() as live:
 
         def show(*_: Any, at_once: bool = False) -> None:
             nonlocal last
             if at_once or time.monotonic() - last >= seconds:
                 last, progress = time.monotonic(), so_far()
-                line = _line(progress, jobs)
                 if live is None:
-                    console.print(line)
-                else:
-                    live.update(Group(_progress_table(progress), Text(line)), refresh=True)
+                    out.say(_line(progress, jobs))
+                    return
+                table = plain_table(*COLUMNS)
+                for row in _rows(progress):
+                    table.add_row(*row)
+                live.update(Group(table, Text(_line(progress, jobs))), refresh=True)
 
         if live:
             show(at_once=True)
@@ -244,14 +239,8 @@ def _line(progress: pl.DataFrame, jobs: int) -> str:
     return f"{done.sum():,} of {total.sum():,} runs{time_left}"
 
 
-def _progress_table(progress: pl.DataFrame) -> Table:
-    table = Table("dataset", "model")
-    for name in ("runs", "seconds each", "mean AUC so far"):
-        table.add_column(name, justify="right")
-    last = None
+def _rows(progress: pl.DataFrame) -> Iterator[tuple[str, ...]]:
     for dataset, model, total, done, seconds, auc in progress.iter_rows():
         each = "" if seconds is None else f"{seconds:.1f}"
         shown = "" if auc is None else f"{100 * auc:.1f} %"
-        table.add_row("" if dataset == last else dataset, model, f"{done} / {total}", each, shown)
-        last = dataset
-    return table
+        yield dataset, model, f"{done} / {total}", each, shown

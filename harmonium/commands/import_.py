@@ -16,10 +16,8 @@ from harmonium.errors import counted
 if TYPE_CHECKING:
     from harmonium.library.imports import FeatureReport, ImportReport
 
-MAX_PEOPLE = 5
-"""People who are named."""
-MAX_SHOWN = 10
-"""Rows without a track that are shown."""
+MAX_PEOPLE = 5  # people who are named
+MAX_SHOWN = 10  # rows without a track that are shown
 NO_TABLE = "Name a table, or pass --from-files."
 COUNTS = ("n_rows", "n_matched", "n_added", "n_tracks", "n_tags")
 Column = str | None
@@ -140,7 +138,7 @@ def _show_features(out: Output, report: FeatureReport, dry_run: bool) -> None:
 
 def _show(out: Output, report: ImportReport, *, dry_run: bool, replaced: bool) -> None:
     """What was done on the standard output, what was not on the standard error."""
-    names = ("change", *COUNTS, "n_own", "people", "left_out", "parted", "whole", "renamed")
+    names = ("change", *COUNTS, "n_own", "people", "left_out", "split", "whole", "renamed")
     record = {name: getattr(report, name) for name in names}
     out.json(record | {"unmatched": report.unmatched.to_dicts()})
     if out.form == "json":
@@ -183,10 +181,10 @@ def _summary(report: ImportReport, dry_run: bool, replaced: bool) -> Iterator[st
         f"{report.n_matched:,} of {counted(report.n_rows, 'row')} matched: "
         f"{counted(report.n_tracks, 'track')}, {counted(report.n_tags, 'different tag')}"
     ) + (f", by {people}" if people else "")
-    if report.parted and not dry_run:
-        text, parts = next(iter(report.parted.items()))
+    if report.split and not dry_run:
+        text, parts = next(iter(report.split.items()))
         yield (
-            f"{counted(len(report.parted), 'text')} split, such as {printable(text)} into "
+            f"{counted(len(report.split), 'text')} split, such as {printable(text)} into "
             f"{', '.join(parts)}. --dry-run shows all, --no-split splits none."
         )
     if report.renamed:
@@ -206,8 +204,8 @@ def _summary(report: ImportReport, dry_run: bool, replaced: bool) -> Iterator[st
 
 def _show_splits(out: Output, report: ImportReport) -> None:
     """Which texts are split, and which are not though they could be."""
-    if report.parted:
-        rows = [(text, ", ".join(parts)) for text, parts in sorted(report.parted.items())]
+    if report.split:
+        rows = [(text, ", ".join(parts)) for text, parts in sorted(report.split.items())]
         out.table(("Text", "Tags"), rows, title=f"Split ({len(rows):,}); --no-split splits none")
     if report.whole:
         whole = sorted(report.whole.items(), key=lambda one: (-one[1], one[0]))

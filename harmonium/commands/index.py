@@ -19,9 +19,8 @@ if TYPE_CHECKING:
     from harmonium.library.doctor import Health
     from harmonium.library.index import IndexReport
 
-MAX_SHOWN = 20
-"""Files of each kind that are shown."""
-SECTIONS = {
+MAX_SHOWN = 20  # files of each kind that are shown
+SECTIONS = {  # what `doctor` finds → title and columns
     "unreadable": ("Unreadable files", ("File", "Reason")),
     "missing": ("Missing files", ("File",)),
     "copy": ("Files with the sound of another", ("File", "Other file")),
@@ -34,7 +33,6 @@ SECTIONS = {
         ("Track", "Tag", "", ">Model", ">Share"),
     ),
 }
-"""What `doctor` finds → title and columns."""
 
 
 def index(
@@ -122,12 +120,12 @@ def _opened(place: str | None, paths: list[Path]) -> Library:
 
 
 def _show(out: Output, report: IndexReport, n_tracks: int, seconds: float) -> None:
-    """How many files of each kind; on a terminal also which, where it matters."""
+    """How many files of each kind; on a terminal also which ones, if it matters."""
     counts = {
         "new": len(report.new),
         "moved": len(report.moved),
         "changed": len(report.changed),
-        "tagged anew": len(report.retagged),
+        "retagged": len(report.retagged),
         "back": len(report.back),
         "missing": len(report.missing),
         "copies": len(report.copies),

@@ -98,7 +98,7 @@ def engine(default: str) -> Any:
 
 
 def owner_of(only_own: bool, only_built_in: bool) -> "Owner | None":
-    """Whose tags are asked for; None for all."""
+    """Whose tags to use; None for all."""
     from harmonium.errors import DataError
 
     if only_own and only_built_in:

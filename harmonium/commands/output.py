@@ -24,8 +24,7 @@ from harmonium.errors import DataError
 
 Cell = str | Text | int | float | datetime | None
 """An int is a count, a float a probability. A pipe gets plain numbers and ISO dates."""
-Line = str | Text | None
-"""A line to print; None is not printed."""
+Line = str | Text | None  # a line to print; None is not printed
 MAX_FAILURES = 30
 
 
@@ -50,12 +49,18 @@ class Output:
         return self.form == "terminal"
 
     def show(
-        self, records: Sequence[Any], columns: Mapping[str, Callable[[Any], Cell]], **options: Any
+        self, records: Sequence[Any], columns: Mapping[str, Callable[[Any], Cell]], empty: str = ""
     ) -> None:
-        """Records of the library: their fields as JSON, or one row each; see `table`."""
+        """Records of the library: their fields as JSON, or one row each; see `table`.
+
+        People see ``empty`` if there are no records.
+        """
         self.json(records)
+        if empty and not records:
+            self.hint(empty)
+            return
         rows = [[cell(record) for cell in columns.values()] for record in records]
-        self.table([*columns], rows, **options)
+        self.table([*columns], rows)
 
     def json(self, value: Any) -> None:
         """A value or a record; an iterator becomes an array that is written as it comes."""
@@ -91,11 +96,7 @@ class Output:
         _print_lines(self.errors, lines)
 
     def table(
-        self,
-        columns: Sequence[str],
-        rows: Iterable[Sequence[Cell]],
-        *,
-        title: str | None = None,
+        self, columns: Sequence[str], rows: Iterable[Sequence[Cell]], *, title: str | None = None
     ) -> None:
         """Rows of cells, with tabs between them in a pipe; a column ">Name" is set to the right."""
         if self.form == "lines":
@@ -105,22 +106,15 @@ class Output:
             if title is not None:
                 self.hint(Text(printable(title), style="bold"))
             table = plain_table(*columns)
+            table.show_header = any(columns)
             for row in rows:
                 table.add_row(*map(_for_people, row))
             self.console.print(table)
 
     def pairs(self, rows: Mapping[str, object]) -> None:
         """Names and values, in two columns."""
-        if self.is_terminal:
-            table = plain_table()
-            table.show_header = False
-            table.add_column(style="bold", no_wrap=True, min_width=9)
-            table.add_column(overflow="fold")
-            for name, value in rows.items():
-                table.add_row(name, Text(str(value)))
-            self.console.print(table)
-        else:
-            self.table((), [(name, str(value)) for name, value in rows.items()])
+        cells = [(Text(name, style="bold"), str(value)) for name, value in rows.items()]
+        self.table(("", ""), cells)
 
     def failures(self, failures: Iterable[tuple[str, str]], more: str = "") -> None:
         """Files that could not be used, with the reasons; people see at most 30."""
@@ -215,7 +209,7 @@ def _print_lines(console: Console, lines: Iterable[Line]) -> None:
 def shortened(
     lines: Sequence[str], most: int | None, *, more: str = "", indent: str = ""
 ) -> Iterator[str]:
-    """At most so many lines, then how many more there are; ``more`` ends that line."""
+    """At most ``most`` lines, then how many more there are; ``more`` ends that line."""
     yield from (f"{indent}{line}" for line in lines[:most])
     if most is not None and len(lines) > most:
         yield f"{indent}and {len(lines) - most:,} more{more}"
@@ -243,7 +237,7 @@ def share_bar(share: float) -> Text:
 
 
 def has_reader() -> bool:
-    """Whether there is somebody at the keyboard to ask."""
+    """Whether there is a person at the terminal to ask."""
     return sys.stdin is not None and sys.stdin.isatty()
 
 

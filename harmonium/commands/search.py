@@ -17,8 +17,7 @@ if TYPE_CHECKING:
     from harmonium.library.snapshot import Hit, SearchResult
     from harmonium.library.store.tracks import Track
 
-MAX_NAMED = 3
-"""Tracks that are named as left out of an export."""
+MAX_NAMED = 3  # tracks that are named as left out of an export
 
 
 def search(
@@ -171,10 +170,12 @@ def suggest(
     In Python: library.suggest("rock", "guitar")
     """
     from harmonium.library.tags import suggest as find
+    from harmonium.library.tags import tagger_and_said
 
     given = [part.strip() for tag in tags for part in tag.split(",") if part.strip()]
     with options.opened_if_any(library) as opened:
-        found, spelt = find(opened, given, number), opened.spellings() if opened else {}
+        found = find(*tagger_and_said(opened), given, number)
+        spelt = opened.spellings() if opened else {}
     Output(as_json).show(
         found,
         {
@@ -200,9 +201,11 @@ def related(
     In Python: library.related("hip hop")
     """
     from harmonium.library.tags import related as find
+    from harmonium.library.tags import tagger_and_said
 
     with options.opened_if_any(library) as opened:
-        found, spelt = find(opened, tag, number), opened.spellings() if opened else {}
+        found = find(*tagger_and_said(opened), tag, number)
+        spelt = opened.spellings() if opened else {}
     Output(as_json).show(
         found,
         {

@@ -21,11 +21,10 @@ if TYPE_CHECKING:
 
 FORMATS = (".parquet", ".csv")
 CHANGES = {
-    "filled in": "nobody gave it, yet it is as likely as where it was given",
-    "doubted": "somebody gave it, yet it is less than half as likely as usual",
+    "filled in": "no user gave it, but it is as likely as for clips that have it",
+    "doubted": "a user gave it, but it is less than half as likely as usual",
 }
-MAX_TAGS = 5
-"""Tags in a cell of the table of clips."""
+MAX_TAGS = 5  # tags in a cell of the table of clips
 
 
 def smooth(
@@ -114,7 +113,7 @@ def smooth(
 
 
 def _well_known(triples: Triples, min_users: int) -> Triples:
-    """The triples of the clips that at least so many users have tagged."""
+    """The triples of the clips that at least ``min_users`` users have tagged."""
     import numpy as np
 
     from harmonium.data import Conditioning

@@ -22,10 +22,8 @@ if TYPE_CHECKING:
     from harmonium.library.snapshot import TrackTag
     from harmonium.library.store.models import StoredModel
 
-MAX_LEFT_OUT = 10
-"""Skipped tags that are listed."""
-MIN_IN_RANGE = 20
-"""Predictions that a range of probabilities needs to be shown in the summary."""
+MAX_LEFT_OUT = 10  # skipped tags that are listed
+MIN_IN_RANGE = 20  # predictions that a range of probabilities needs to be shown in the summary
 TAG_COLUMNS = ("Tag", ">Tracks", ">AUC", ">±", ">Threshold", ">Precision", ">Write from", "")
 TRACK_COLUMNS = ("Tag", ">Probability", ">Precision")
 MODEL_COLUMNS: dict[str, Callable[[ModelEntry], Cell]] = {
@@ -37,8 +35,7 @@ MODEL_COLUMNS: dict[str, Callable[[ModelEntry], Cell]] = {
     ">Has tagged": lambda one: one.n_tagged,
     "": lambda one: Text("in use" if one.in_use else "", style="green"),
 }
-CERTAIN = {"people": "tagged", "given": "as you say"}
-"""Source of a tag → what is shown in the place of its probability."""
+CERTAIN = {"people": "tagged", "given": "as you say"}  # source of a tag → shown as probability
 
 
 def train(
@@ -75,8 +72,8 @@ def train(
 
     Example: harmonium train --min-examples 20
     In Python: library.train(min_examples=20)
-    Exit codes: 0 there is a new model; 1 there is one, but it learnt no tag; 2 there is none; 130
-    interrupted, the first model stays if ready.
+    Exit codes: 0 there is a new model; 1 it learnt no tag; 2 there is no new model; 130
+    interrupted, the first model stays if it was ready.
     """
     from harmonium.engine import EngineError
 
@@ -172,9 +169,9 @@ def _summary(model: StoredModel, spellings: dict[str, str]) -> Iterator[str]:
         helped = "helped" if report.get("shipped_inputs") else "did not help"
         yield f"The built-in model's predictions {helped}. It adds {counted(n_more, 'tag')}."
     yield (
-        "AUC: 0.5 is chance, 1 is perfect. Threshold: the probability from which a track has the "
+        "AUC: 0.5 is chance, 1 is perfect. Threshold: the probability at which a track gets the "
         "tag. Precision: the share of such held-out tracks that have it. Write from: the "
-        "probability from which `harmonium write` writes the tag, at a cautious precision of "
+        "probability at which `harmonium write` writes the tag, at a cautious precision of "
         "80 %; without a number it is not written."
     )
     if "calibration" in report:
@@ -237,13 +234,10 @@ def models(
         if change is not None:
             learn(out, opened)
         found, n_tracks = opened.list_models(), opened.tracks.count("present")
-    if number is None and (found or not out.is_terminal):
-        out.show(found, MODEL_COLUMNS)
+    if number is None:
+        out.show(found, MODEL_COLUMNS, empty="No model yet; run `harmonium train`.")
         return
     out.json(found)
-    if number is None:
-        out.say("No model yet; run `harmonium train`.")
-        return
     out.say(f"Model {number} {'was already' if change is None else 'is now'} in use.")
     if change is not None:
         out.say(f"To undo: harmonium undo {change}")
@@ -325,7 +319,7 @@ def _show(out: Output, files: Iterator[tuple[str, list[TrackTag]]]) -> None:
         out.json({"path": path, "tags": tags} for path, tags in files)
     elif out.form == "csv":
         rows = (
-            (_escaped(path), one.tag, f"{one.probability:.6g}", one.source)
+            (path, one.tag, f"{one.probability:.6g}", one.source)
             for path, tags in files
             for one in tags
         )
@@ -342,10 +336,6 @@ def _show(out: Output, files: Iterator[tuple[str, list[TrackTag]]]) -> None:
                 out.hint(path, "No tag reaches its threshold; --top 5 shows the most likely.")
 
 
-def _escaped(path: str) -> str:
-    return path.encode(errors="backslashreplace").decode()
-
-
 def _tag_row(one: TrackTag) -> tuple[Cell, ...]:
     certain = CERTAIN.get(one.source)
     sure = one.probability if certain is None else Text(certain, style="green")
@@ -353,13 +343,12 @@ def _tag_row(one: TrackTag) -> tuple[Cell, ...]:
 
 
 def _say_how_many(out: Output, library: Library, n_new: int) -> None:
-    import numpy as np
+    from harmonium.library.write import count_untagged
 
-    model = library.models.current(whole=False)
+    model, present = library.models.current(whole=False), library.tracks.ids()
     assert model is not None
-    present, (heard, _) = library.tracks.ids(), library.predictions.columns(model.id or 0, [0])
-    n_tagged = int(np.isin(present, heard).sum())  # without missing files
+    n_left = count_untagged(library, present)
     new = counted(n_new, "track") if n_new else "No new tracks"
-    out.say(f"{new} tagged by model {model.id}; {n_tagged:,} in all.")
-    if n_left := len(present) - n_tagged:
+    out.say(f"{new} tagged by model {model.id}; {len(present) - n_left:,} in all.")
+    if n_left:
         out.say(f"{counted(n_left, 'track')} without features; run `harmonium index`.")

@@ -22,10 +22,8 @@ if TYPE_CHECKING:
     from harmonium.library.filetags import FieldChange, Rules
     from harmonium.library.write import PlannedFile, WritePlan
 
-MAX_SHOWN = 10
-"""Files whose changes are shown before asking."""
-MAX_NAMED = 20
-"""Tags that are named as not written."""
+MAX_SHOWN = 10  # files whose changes are shown before asking
+MAX_NAMED = 20  # tags that are named as not written
 RULES: dict[str, Any] = {"rich_help_panel": "Rules"}
 STOPPED = (
     "Stopped. Each file is either the old or the new one. The same command continues; "
@@ -154,14 +152,13 @@ def _rules(
     from harmonium.library.search import unknown_tag
     from harmonium.library.write import RULES_SETTING, library_rules
 
-    tags = library.known_tags()
-    known = tags | set(library.genres().parents)
+    known = library.snapshot().known | set(library.genres().parents)
     for tag in given["whitelist"] or []:
         if normalise_tag(tag) not in known:
             raise unknown_tag(tag, known)
     kept = {} if forget else library.settings.get(RULES_SETTING, {})
     layers = [kept, {} if file is None else read_rules(file), given]
-    rules = library_rules(library, layers, tags)
+    rules = library_rules(library, layers)
     if remember or forget:
         library.settings.set(RULES_SETTING, join_layers(layers) if remember else {})
     return rules
@@ -208,7 +205,7 @@ def _carry_out(out: Output, library: Library, plan: WritePlan, *, dry_run: bool,
         if plan.n_unchanged:
             out.say(f"Nothing to write: {counted(plan.n_unchanged, 'file')} up to date.")
         elif not plan.failures:
-            out.say("Nothing to write: no such tracks.")
+            out.say("Nothing to write: no tracks found.")
         return exit_code(0, len(plan.failures))
     if not yes and len(plan.files) > 1 and not _agreed(out, plan):
         out.note("Nothing was written.")

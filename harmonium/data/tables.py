@@ -1,6 +1,6 @@
 """Tables: columns of names as integer codes, and files of CSV, TSV or Parquet, plain or gzipped.
 
-Each distinct name is handled once; rows are integers. Names are told apart by a 64-bit hash, and a
+Each distinct name is handled once; rows are integers. Names are compared by a 64-bit hash, and a
 second hash shows whether two of them shared the first one. docs/design.md says why this is not left
 to polars.
 
@@ -12,13 +12,16 @@ import csv
 import gzip
 import io
 import os
+import re
 import warnings
 import zlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import count, islice
+from math import prod
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
@@ -32,14 +35,13 @@ from harmonium.errors import DataError, DataWarning, nearest_names
 Column: TypeAlias = Sequence[Any] | NDArray[Any] | pl.Series
 Batch: TypeAlias = Mapping[str, pl.Series]
 PathLike: TypeAlias = str | os.PathLike[str]
-Roles: TypeAlias = Mapping[str, str | int]
-"""Role → its column, by name or by position from 0."""
+Roles: TypeAlias = Mapping[str, str | int]  # role → its column, by name or by position from 0
 ChooseRoles: TypeAlias = Callable[[list[str], int], Roles]
 """Names of the columns, none without a header, and how many columns there are → the roles."""
 
 DELIMITERS = {".csv": ",", ".tsv": "\t", ".tab": "\t"}
 PARQUET = (".parquet", ".pq")
-USUAL_NAMES = {
+USUAL_NAMES = {  # role → names that columns usually have, the likeliest first
     "item": (
         *("path", "file", "filename", "file_name", "location"),
         *("item", "clip", "track", "track_id", "song", "id"),
@@ -49,19 +51,17 @@ USUAL_NAMES = {
     "tag": ("tag", "tags", "label", "genre", "mood"),
     "user": ("user", "person", "listener", "user_id", "username", "who", "annotator"),
 }
-"""Role → names that columns usually have, the likeliest first."""
 
 PIECE_BYTES = 1 << 24
 WRONG_NUMBER = "a wrong number of fields"
 NOT_UTF8 = "bytes that are not UTF-8"
-MAX_PLACES = 5
-"""A warning names the places of this many rows for each reason."""
-MAX_COLUMNS = 20
-"""A message lists at most this many columns."""
+MAX_PLACES = 5  # a warning names the places of this many rows for each reason
+MAX_COLUMNS = 20  # a message lists at most this many columns
 _POSSIBLE_DELIMITERS = (",", ";", "\t", "|")
 _HEAD_BYTES = 1 << 16  # the first line must be within these
 _BATCH_ROWS = 100_000  # held as Python strings at a time
 _FIRST_ROWS = 100  # tell the number of columns where there is no header
+_SURROGATE = re.compile("[\ud800-\udfff]")  # what a byte becomes that is not UTF-8
 _UTF8_MARK, _UTF16_MARKS = b"\xef\xbb\xbf", (b"\xff\xfe", b"\xfe\xff")
 _ODD = 0x9E3779B97F4A7C15  # 2**64 / golden ratio: its products spread keys over the slots
 
@@ -107,7 +107,6 @@ def encode_batches(batches: Iterable[Batch], columns: Sequence[str]) -> dict[str
 
 
 def _joined(parts: Sequence[Coded]) -> Coded:
-    """One column of the rows of all parts."""
     codes, names = encode(pl.concat([pl.Series(dtype=pl.String), *(part.names for part in parts)]))
     found, start = [codes[:0]], 0
     for part in parts:
@@ -151,25 +150,15 @@ def compact(column: Coded) -> Coded:
 
 
 def distinct_rows(*columns: tuple[Codes, int]) -> list[Codes]:
-    """Each distinct row once, ascending, of columns given as (codes, number of codes).
-
-    The codes of a row are packed into one integer, so that one sort of integers does it.
-    """
-    widths = [max(size - 1, 0).bit_length() for _, size in columns]
-    if sum(widths) > 63:
-        frame = pl.DataFrame([pl.Series(str(i), codes) for i, (codes, _) in enumerate(columns)])
+    """Each distinct row once, ascending, of columns given as (codes, number of codes)."""
+    codes, sizes = zip(*((codes, max(size, 1)) for codes, size in columns), strict=True)
+    if prod(sizes) > np.iinfo(np.int64).max:
+        frame = pl.DataFrame([pl.Series(str(i), column) for i, column in enumerate(codes)])
         return [column.to_numpy() for column in frame.unique().sort(pl.all())]
-    key = np.zeros(len(columns[0][0]), dtype=np.int64)
-    for (codes, _), width in zip(columns, widths, strict=True):
-        key <<= width
-        key |= codes
+    key = np.ravel_multi_index(codes, sizes)  # so that one sort of integers does it
     key.sort()
     key = key[np.diff(key, prepend=-1) != 0]
-    unpacked = []
-    for width in reversed(widths):
-        unpacked.append((key & ((1 << width) - 1)).astype(np.int32))
-        key >>= width
-    return unpacked[::-1]
+    return [column.astype(np.int32) for column in np.unravel_index(key, sizes)]
 
 
 @dataclass(frozen=True)
@@ -264,10 +253,8 @@ class CodedRows:
 
 
 def as_strings(values: Column, *, name: str, fractions: bool = False) -> pl.Series:
-    """A column as strings, (n,): whole numbers are written out, missing values become "".
-
-    `fractions` lets numbers with a fraction through as well.
-    """
+    """A column as strings, (n,): whole numbers are written out, missing values become ""."""
+    # `fractions` lets numbers with a fraction through as well
     series = as_series(values, name=name)
     if series.dtype != pl.String:
         known = series.dtype.is_integer() or series.dtype in (pl.Categorical, pl.Enum, pl.Null)
@@ -387,8 +374,6 @@ def _bytes(file: Path) -> bytes:
             near = nearest_names(file.name, [other.name for other in file.parent.iterdir()])
             hint = f" The nearest name in that folder is {near[0]!r}." if near else ""
         raise DataError(f"There is no file {file}.{hint}") from None
-    except IsADirectoryError:
-        raise DataError(f"{file} is a folder. Name a file in it.") from None
     except OSError as error:
         raise DataError(f"{file} cannot be read: {error.strerror}.") from None
 
@@ -411,15 +396,11 @@ def _unpacked(data: bytes, *, source: str) -> bytes:
 def _recognised_delimiter(data: bytes, usual: str | None) -> str | None:
     """The usual one, if it is in the first line; else one that is; else the usual one."""
     text = data[:_HEAD_BYTES].decode(errors="replace")
-    candidates = _POSSIBLE_DELIMITERS if usual is None else (usual, *_POSSIBLE_DELIMITERS)
-    return next((one for one in candidates if _splits_first_line(text, one)), usual)
-
-
-def _splits_first_line(text: str, delimiter: str) -> bool:
-    try:
-        return len(next(csv.reader(io.StringIO(text), delimiter=delimiter))) > 1
-    except (StopIteration, csv.Error):
-        return False  # reading it says what is wrong
+    for one in filter(None, (usual, *_POSSIBLE_DELIMITERS)):
+        with suppress(StopIteration, csv.Error):  # reading it says what is wrong
+            if len(next(csv.reader(io.StringIO(text), delimiter=one))) > 1:
+                return one
+    return usual
 
 
 def _utf8(data: bytes, encoding: str, *, source: str) -> bytes:
@@ -464,8 +445,8 @@ def find_columns(
 ) -> dict[str, int]:
     """The position of each role's column among the names of all columns.
 
-    A role that is to be found by its own name, such as "user", may have another of `USUAL_NAMES`.
-    Without a header, names do not stand in the file.
+    A role that is looked up by its own name, such as "user", may have another of `USUAL_NAMES`.
+    Without a header, the file has no names.
     """
     names = [name.strip() for name in names]
     found: dict[str, int] = {}
@@ -563,7 +544,7 @@ class _TextTable:
         found = self._records(slice(0, len(self.data)))
         if self.header:
             _, header = next(found)
-            if not _is_utf8(header):
+            if _SURROGATE.search("".join(header)):
                 raise DataError(
                     f"The header of {self.source} has bytes that are not UTF-8. "
                     "Name the file's encoding, for example encoding='latin-1'."
@@ -575,7 +556,6 @@ class _TextTable:
         return [*roles, *(str(i) for i in range(len(roles), n_fields))][:n_fields], roles
 
     def _batches(self) -> Iterator[dict[str, pl.Series]]:
-        """The good rows, as columns by role."""
         for piece, is_regular in self._pieces():
             fast = self._read_fast(piece) if is_regular else None
             yield from [fast] if fast is not None else self._read_with_care(piece)
@@ -653,10 +633,9 @@ class _TextTable:
     def _fault(self, fields: list[str]) -> str | None:
         if len(fields) != self.n_fields:
             return WRONG_NUMBER
-        return None if _is_utf8(fields) else NOT_UTF8
+        return NOT_UTF8 if _SURROGATE.search("".join(fields)) else None
 
     def _body(self, piece: slice) -> Iterator[tuple[int, list[str]]]:
-        """The records of a piece, without the header."""
         return islice(self._records(piece), int(self.header and piece.start == 0), None)
 
     def _records(self, piece: slice) -> Iterator[tuple[int, list[str]]]:
@@ -702,12 +681,3 @@ def _is_well_quoted(piece: bytes, quote: bytes, delimiter: bytes) -> bool:
     opened = np.isin(before, list(quote + delimiter + b"\n"))
     closed = np.isin(after, list(quote + delimiter + b"\r\n"))
     return len(at) % 2 == 0 and bool(opened.all()) and bool(closed.all())
-
-
-def _is_utf8(fields: list[str]) -> bool:
-    """Whether the fields came from valid UTF-8: other bytes have become lone surrogates."""
-    try:
-        "".join(fields).encode()
-    except UnicodeEncodeError:
-        return False
-    return True

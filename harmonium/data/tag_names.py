@@ -1,6 +1,6 @@
 """Names of tags and artists: one spelling for each, several tags in one text, and a tree of genres.
 
-Several tags may stand in one text, such as "Jazz; Blues", "Pop, Rock" or "Jazz/Vocal/Blues".
+One text may hold several tags, such as "Jazz; Blues", "Pop, Rock" or "Jazz/Vocal/Blues".
 Semicolons, bars, NUL and line breaks always separate tags. Commas and slashes do so only where it
 is safe: "Jazz/Blues" is two genres, "Pop/Rock" one and "AC/DC" none. A text is split at them if it
 is not itself a known name, and if every part is
@@ -16,7 +16,6 @@ still mean several tags: `possible_parts` gives these, so that nobody takes them
 from __future__ import annotations
 
 import re
-import tomllib
 import unicodedata
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -31,6 +30,7 @@ import polars as pl
 from harmonium.arrays import Codes
 from harmonium.data.tables import encode
 from harmonium.errors import DataError
+from harmonium.files import read_toml
 
 # White space, underscores, and what Unicode calls dashes, with the minus sign.
 _ASCII_SEPARATORS = r"[\s\x1c-\x1f_\-]+"
@@ -175,21 +175,14 @@ def linked_groups(*columns: pl.Series) -> Codes:
 
 @dataclass(frozen=True)
 class GenreTree:
-    """Which genre is a kind of which, and which names mean the same; all names are normalised.
-
-    Without any genre, every tag is its own and only name, and of no kind.
-    """
+    """Which genre is a kind of which, and which names mean the same; all names are normalised."""
 
     parents: Mapping[str, frozenset[str]] = field(default_factory=dict)
     """Genre → those that it is a kind of."""
-    aliases: Mapping[str, str] = field(default_factory=dict)
-    """Another name → the genre."""
-    spellings: Mapping[str, str] = field(default_factory=dict)
-    """Normalised name → how it is written."""
-    compounds: frozenset[str] = frozenset()
-    """Names that look like several genres and are one."""
-    words: frozenset[str] = frozenset()
-    """Other tags that are known."""
+    aliases: Mapping[str, str] = field(default_factory=dict)  # another name → the genre
+    spellings: Mapping[str, str] = field(default_factory=dict)  # normalised name → spelling
+    compounds: frozenset[str] = frozenset()  # names that look like several genres and are one
+    words: frozenset[str] = frozenset()  # other tags that are known
 
     def __bool__(self) -> bool:
         return bool(self.parents or self.aliases)
@@ -291,13 +284,7 @@ def _are_names(value: object) -> bool:
 
 def read_tree(path: Path) -> GenreTree:
     """A tree from a TOML file such as `genres.toml`."""
-    try:
-        data = tomllib.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise DataError(f"The genres '{path}' cannot be read: {error.strerror}.") from None
-    except (ValueError, RecursionError) as error:  # not TOML, too large a number, too deep
-        raise DataError(f"The genres '{path}' are not TOML: {error}.") from None
-    return GenreTree.from_dict(data, f"the genres '{path}'")
+    return GenreTree.from_dict(read_toml(path, "The genres"), f"the genres '{path}'")
 
 
 @cache
@@ -310,14 +297,10 @@ def builtin_tree() -> GenreTree:
 
 
 class TagSplitter:
-    """Splits texts into tags, given all texts that there are.
+    """Splits texts into tags, given all texts that there are, each as often as it occurs.
 
-    Parameters
-    ----------
-    texts : all of them, each as often as it occurs
-    known : tags that are known from elsewhere
-    separators : split at these alone, whatever the parts are; none: split nothing; None: split
-        where it is safe
+    Tags may be ``known`` from elsewhere. Texts are split at ``separators`` alone, whatever the
+    parts are; without any, nowhere; by default (None) where it is safe.
     """
 
     def __init__(
@@ -327,11 +310,9 @@ class TagSplitter:
         known: Iterable[str] = (),
         separators: Sequence[str] | None = None,
     ) -> None:
-        self._separator = (
-            None
-            if separators is None
-            else re.compile("|".join(map(re.escape, separators)) or r"(?!)")
-        )
+        self._separator: re.Pattern[str] | None = None
+        if separators is not None:
+            self._separator = re.compile("|".join(map(re.escape, separators)) or r"(?!)")
         pieces = {piece for text in set(texts) for piece in _ALWAYS.split(text)}
         alone = {_key(piece) for piece in pieces if not _SOMETIMES.search(piece)}
         wholes = {_key(piece) for piece in pieces if _SOMETIMES.search(piece)}
@@ -341,7 +322,7 @@ class TagSplitter:
         self._known = {*alone, *recurring, *elsewhere} - {""}
 
     def split(self, text: str) -> tuple[str, ...]:
-        """The tags in a text as they are spelled there, each once; empty where there is none."""
+        """The tags in a text as they are spelled there, each once; empty if there is none."""
         if self._separator is not None:
             found = self._separator.split(text)
         else:

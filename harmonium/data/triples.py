@@ -1,9 +1,7 @@
 """Who gave which tag to what: triples, the counts and labels made from them, and files of both.
 
 A file that cannot be used is a DataError. Single rows that cannot be used are left out, with one
-DataWarning that counts them by reason and names the first lines. The functions that read files
-share the options `header`, `delimiter`, `quote` and `encoding` of `tables.read_rows`.
-A column is given by its name or by its position, counted from 0.
+DataWarning that counts them by reason and names the first lines.
 """
 
 from __future__ import annotations
@@ -220,11 +218,11 @@ class TagCounts:
         return self._filled(np.where(self.frequent(min_count), np.float32(1), np.float32(np.nan)))
 
     def share_labels(self, *, min_share: float, listeners: NDArray[np.integer]) -> Floats:
-        """Labels, (n_items, n_tags): 1 from this share of an item's listeners on, 0 elsewhere."""
+        """Labels, (n_items, n_tags): 1 if at least this share of its listeners agree, else 0."""
         return self._filled(self.shared(min_share, listeners).astype(np.float32))
 
     def frequent(self, min_count: int) -> Mask:
-        """Which stored entries of the matrix, (nnz,), count at least so many users."""
+        """Which stored entries of the matrix, (nnz,), have at least ``min_count`` users."""
         if min_count < 1:
             raise DataError(f"'min_count' must be at least 1, got {min_count}.")
         return self.matrix.data >= min_count
@@ -286,8 +284,7 @@ def _whole_numbers(texts: pl.Series) -> tuple[Ids, Mask]:
     return np.where(whole, number, 0).astype(np.int64), ~whole
 
 
-Pairs: TypeAlias = Triples | tuple[Column, Column]
-"""Triples, or users and items: who saw what."""
+Pairs: TypeAlias = Triples | tuple[Column, Column]  # triples, or users and items: who saw what
 
 
 @dataclass(frozen=True)
@@ -378,8 +375,7 @@ def _merged_pairs(triples: Triples, pairs: Pairs | None) -> tuple[Coded, Coded]:
     if pairs is None:
         return users, items
     if isinstance(pairs, Triples):
-        frame = pairs.frame()
-        return _appended(users, frame["user"]), _appended(items, frame["item"])
+        pairs = pairs.users.gather(pairs.user), pairs.items.gather(pairs.item)
     columns = {"user": pairs[0], "item": pairs[1]}
     rows = CodedRows.from_columns(columns, source="the pairs").usable()
     return _appended(users, rows.values("user")), _appended(items, rows.values("item"))
@@ -441,7 +437,7 @@ def read_triples(
         name that they often have, such as listener, clip and label
     normalise : whether tags are brought to one spelling, see `normalise_tag`
     aliases : spelling -> tag, or a file of them for `read_aliases`; applied after normalisation
-    layout : `header`, `delimiter`, `quote` and `encoding` of a text file, see above
+    layout : `header`, `delimiter`, `quote` and `encoding` of a text file, as in `tables.read_rows`
     """
     rows = read_rows(path, {"user": user, "item": item, "tag": tag}, **layout)
     return triples_from_rows(rows, normalise=normalise, aliases=_alias_table(aliases))

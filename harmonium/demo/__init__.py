@@ -40,15 +40,13 @@ AUDIO, LIBRARY, TAGS, PAGE = "audio", "library.db", "tags.csv", "results.html"
 """What is in the demo's folder: the music, and three files."""
 N_CARDS = 24
 TAGS_ON_A_CARD = 8
-FIRST_TAGS = 16
-"""Tags whose scores are seen at once; the others unfold."""
+FIRST_TAGS = 16  # tags whose scores are seen at once; the others unfold
 
-NEXT_STEPS = (
+NEXT_STEPS = (  # (command, what it does)
     ("harmonium index ~/Music", "find and analyse your music"),
     ("harmonium import --from-files", "learn from the genres in your files (or: tags.csv)"),
     ("harmonium train", "learn from them; then: harmonium tag"),
 )
-"""(command, what it does)"""
 
 
 @dataclass(frozen=True)
@@ -148,10 +146,8 @@ def evaluate(library: Library, music: DemoMusic, model: StoredModel) -> DemoEval
 
 
 def choose_query(evaluation: DemoEvaluation, model: StoredModel) -> str:
-    """A question that the model can answer: the tag it knows best, without one that goes with it.
-
-    It is chosen by what training found, without a look at the truth.
-    """
+    """A question that the model can answer: its best tag, without one that goes with it."""
+    # It is chosen by what training found, without a look at the truth.
     known = [tag for tag in model.report["tags"] if tag["auc"] is not None and tag["learnt"]]
     if not known:
         return f'"{model.vocabulary[0]}"'
@@ -300,11 +296,7 @@ def _row(name: str, share: float, number: str, mark: str = "") -> str:
 
 
 def render_card(
-    title: str,
-    artist: str,
-    audio: str,
-    picture: bytes,
-    tags: Sequence[tuple[str, float, bool]],
+    title: str, artist: str, audio: str, picture: bytes, tags: Sequence[tuple[str, float, bool]]
 ) -> str:
     """A track with its sound (a path from the page's folder), its picture (a PNG) and its tags."""
     encoded = base64.b64encode(picture).decode()

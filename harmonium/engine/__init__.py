@@ -34,8 +34,7 @@ class ConnectionLost(EngineError):
 class WorkerDied(HarmoniumError):
     """The process that ran the task ended in the middle of it."""
 
-    exit_code: int | None = None
-    """The exit code of the process, negative for a signal; None where it is unknown."""
+    exit_code: int | None = None  # of the process, negative for a signal; None if it is unknown
 
 
 class TimedOut(HarmoniumError):
@@ -55,14 +54,14 @@ class Engine(Executor):
         self.shutdown(wait=False, cancel_futures=True)
 
     def explain(self, error: BaseException) -> BaseException:
-        """A future's exception in the terms of this module, where it is about the engine."""
+        """A future's exception in the terms of this module, if it is about the engine."""
         return error
 
     def check(self) -> None:
-        """Called now and then while tasks are waited for; EngineError where that is in vain."""
+        """Called from time to time while tasks run; EngineError if they cannot end any more."""
 
     def renew(self, future: Future[Any]) -> None:
-        """Be ready for tasks again after the future ended with `ConnectionLost`, or EngineError."""
+        """Reconnect after a future ended with `ConnectionLost`; EngineError if that fails."""
 
 
 class Serial(Engine):
@@ -201,17 +200,14 @@ class Runner(Generic[Task, Result]):
         return len(self._under_way) >= self._engine.capacity
 
     def submit(self, task: Task) -> Future[Result]:
-        """Have the task done; never waits, and takes more tasks than the engine can use."""
+        """Hand over a task without waiting, even if the engine has more than it can use."""
         future = self._engine.submit(self.function, task)
         self._under_way[future] = task
         future.add_done_callback(self._done.put)
         return future
 
     def next(self) -> TaskOutcome[Task, Result]:
-        """The next outcome, in the order in which tasks end; waits for it.
-
-        Raises EngineError where the engine itself no longer works.
-        """
+        """The next outcome, in the order in which tasks end; EngineError if the engine fails."""
         if not self.pending:
             raise EngineError("There is no task under way. Submit one first.")
         while True:

@@ -19,14 +19,10 @@ from harmonium.engine.processes import keep_freed_memory
 
 T = TypeVar("T")
 
-CONNECT_SECONDS = 5
-"""How long to wait for the scheduler's answer."""
-WORKER_SECONDS = 10
-"""How long to wait for the first worker of a cluster that may just be starting."""
-COUNT_SECONDS = 5
-"""How long a count of the cluster's threads is used: workers come and go."""
-GONE_SECONDS = 60
-"""How long a scheduler may be gone, or be without a worker, before the work is given up."""
+CONNECT_SECONDS = 5  # how long to wait for the scheduler's answer
+WORKER_SECONDS = 10  # how long to wait for the first worker of a cluster that may just be starting
+COUNT_SECONDS = 5  # how long a count of the cluster's threads is used: workers come and go
+GONE_SECONDS = 60  # how long a scheduler may be gone, or without a worker, before work ends
 GO_ON = "Then run the same command again: it goes on with what it has kept."
 
 
@@ -91,15 +87,13 @@ class Cluster(Engine):
         from distributed import KilledWorker
 
         if isinstance(error, KilledWorker):
-            return WorkerDied(
-                "several workers died at it, ran out of their memory, or took too long"
-            )
+            return WorkerDied("several workers died, ran out of memory or took too long on it")
         if isinstance(error, CancelledError) or type(error).__name__ == "FutureCancelledError":
             return ConnectionLost(f"The Dask scheduler at {self.address} has dropped the work.")
         return error
 
     def check(self) -> None:
-        """Tasks wait for ever where no worker is left: EngineError after some time of that."""
+        """EngineError after some time without workers: tasks would wait forever."""
         self._recount()
         if self._client.status != "running" or self._is_another():
             self._give_up()
@@ -113,7 +107,7 @@ class Cluster(Engine):
             )
 
     def renew(self, future: Future[Any]) -> None:
-        """Wait for the scheduler and a worker to be back; EngineError if they are not in time."""
+        """Wait until the scheduler and a worker are back; EngineError if that takes too long."""
         if future not in self._futures:
             return  # lost with an earlier connection
         with suppress(Exception):
@@ -138,13 +132,13 @@ class Cluster(Engine):
             time.sleep(0.5)
 
     def _give_up(self) -> None:
-        """End the futures of this connection as lost: not all learn of it by themselves."""
+        """End the futures of this connection as lost; not all of them notice by themselves."""
         for future in list(self._futures):
             with suppress(InvalidStateError):
                 future.set_exception(ConnectionLost("The connection was lost."))
 
     def _is_another(self) -> bool:
-        """Whether the client has connected itself to a scheduler that knows nothing of the work."""
+        """Whether the client has reconnected to a new scheduler, which does not have the tasks."""
         try:
             return bool(self._client.scheduler_info()["id"] != self._scheduler)
         except OSError:
@@ -163,7 +157,7 @@ class Cluster(Engine):
 def within(
     seconds: float | None, fn: Callable[..., T], args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> T:
-    """``fn(*args, **kwargs)``, which ends its process where it takes longer than ``seconds``.
+    """``fn(*args, **kwargs)``, which ends its process if it takes longer than ``seconds``.
 
     A thread cannot be stopped from outside, above all not inside a decoder. Dask then has the task
     done elsewhere, and gives it up when it has ended several workers.
@@ -182,7 +176,7 @@ _deadlines: dict[object, float] = {}  # of the tasks of all threads
 
 
 def _set_deadline(token: object, seconds: float | None) -> None:
-    """Have the process end at the earliest deadline, of which this is another; None removes it."""
+    """Add a deadline for a task, or remove it (None); the process ends at the earliest one."""
     with _lock:
         if seconds is None:
             _deadlines.pop(token, None)

@@ -26,11 +26,9 @@ from harmonium.engine import Engine, EngineError, TimedOut, WorkerDied
 
 T = TypeVar("T")
 
-MAX_STARTS = 2
-"""How many workers may die in a row before one of them was ready."""
+MAX_STARTS = 2  # how many workers may die in a row before one of them was ready
 THREAD_NAME = "waits for a worker"
-READY = b""
-"""The first message of a worker."""
+READY = b""  # the first message of a worker
 
 # Matrix products here are too small to share between cores, and the cores are all at work.
 ONE_THREAD = dict.fromkeys(
@@ -202,7 +200,7 @@ class Processes(Engine):
             f"The worker processes die before they are ready (exit code {exit_code}); what they "
             "wrote to standard error says why. In a script, the part that starts the work must "
             'stand below if __name__ == "__main__":, since every worker imports the script. '
-            "Or work without them: engine='serial'."
+            "Or do without them: engine='serial'."
         )
         raise self._broken
 
@@ -238,9 +236,9 @@ def _pickled(fn: Callable[..., Any], args: Any, kwargs: Any) -> bytes:
         return pickle.dumps((fn, args, kwargs), pickle.HIGHEST_PROTOCOL)
     except Exception as error:
         raise EngineError(
-            f"{getattr(fn, '__name__', fn)!r} and its arguments must be such that they can be "
-            f"sent to another process ({error}). Define functions and classes at the top of a "
-            "module, not inside other functions, or work with engine='serial'."
+            f"{getattr(fn, '__name__', fn)!r} or its arguments cannot be sent to another process "
+            f"({error}). Define functions and classes at the top of a module, not inside other "
+            "functions, or use engine='serial'."
         ) from error
 
 

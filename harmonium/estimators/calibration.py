@@ -1,7 +1,6 @@
 """Evaluation on held-out clips: scores, thresholds, and corrections of probabilities.
 
-A label that is a probability p counts as p of a positive and 1 - p of a negative: for labels of 0
-and 1 that is the usual AUC and the usual likelihood.
+A label that is a probability p counts as p of a positive and 1 - p of a negative.
 
 The correction is for probabilities that are too low, too high, too bold or too timid. The log-odds
 of tag j become
@@ -19,13 +18,16 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
+from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
-from harmonium.arrays import Doubles, Floats, is_soft, sigmoid
+from harmonium.arrays import Doubles, Floats
 from harmonium.estimators.model_files import (
     Recalibration,
+    is_soft,
     limited_log_odds,
     observed_columns,
     observed_fraction,
+    sigmoid,
 )
 
 # prior standard deviations of a_j and of b_j about their means
@@ -149,6 +151,7 @@ def joined(asked: Sequence[Sequence[Question]]) -> list[Question]:
     ]
 
 
+@threadpool_limits.wrap(limits=1)  # several threads take longer for small matrices
 def fit_recalibration(questions: Sequence[Question]) -> Recalibration:
     """The correction that fits the questions, each of which has the same weight."""
     Z = np.vstack([observed_columns(q.observed) for q in questions])  # (M, 3)

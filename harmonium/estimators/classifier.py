@@ -6,30 +6,40 @@ unknown. Training labels may also be probabilities.
 
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 from scipy.sparse import issparse
+from scipy.special import ndtr
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import assert_all_finite, check_array, check_random_state
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
 
-from harmonium.arrays import Arrays, Doubles, Floats, blocks, is_soft
+from harmonium.arrays import Arrays, Doubles, Floats
 from harmonium.errors import DataError, did_you_mean
 from harmonium.estimators.calibration import matching_thresholds
 from harmonium.estimators.model_files import (
+    NORMAL,
     Scaling,
     StoredEstimator,
     array_of_names,
-    finite_array,
+    blocks,
+    is_soft,
+    stored_scaling,
     typed_array,
 )
 from harmonium.estimators.parameters import estimator, parameter
 from harmonium.evaluation import auc_per_tag
+
+ScaleFeatures = Literal["auto", "standard", "quantile", "idf", "none"]
+
+MAX_TO_SCALE_BY = 10_000  # most clips used to choose a scaling and its quantiles
+MOSTLY_ZERO = 0.8  # share of zeros above which features are taken for words
+HEAVY_TAILS = 5.0  # median kurtosis above which features go through their quantiles; normal: 3
 
 
 class Targets(NamedTuple):
@@ -47,10 +57,13 @@ class TagClassifier(ClassifierMixin, StoredEstimator, BaseEstimator):
     The scores are probabilities, unless it says otherwise.
     """
 
-    scale_features: bool = parameter(
-        """Bring each feature to zero mean and a variance of 1 / n_features first; without it, X is
-        used as it is.""",
-        default=True,
+    scale_features: ScaleFeatures = parameter(
+        """How features are scaled. "standard": each gets zero mean and a variance of
+        1 / n_features. "quantile": each is mapped to a normal distribution by its quantiles, which
+        tames heavy tails. "idf", for words and other features that are mostly 0: each counts the
+        more the fewer clips have it, and each clip has a norm of 1. "none": X is used as it is.
+        "auto" chooses among the first three by looking at the features.""",
+        default="standard",
     )
     unit_norm: bool = parameter(
         """Divide each clip's features, after ``scale_features``, by their Euclidean norm, as the
@@ -74,10 +87,8 @@ class TagClassifier(ClassifierMixin, StoredEstimator, BaseEstimator):
         name: str = "y",
         soft: bool = True,
     ) -> tuple[NDArray[np.floating], Targets]:
-        """Checked data: of a new model, or for the features and the tags of ``like``.
-
-        ``soft`` says whether the labels may be probabilities, as those to learn from may.
-        """
+        """Checked data: of a new model, or for the features and the tags of ``like``."""
+        # ``soft``: the labels may be probabilities, as those to learn from may
         if y is None:
             raise DataError(
                 f"{type(self).__name__} requires y to be passed, but the target y is None."
@@ -109,10 +120,8 @@ class TagClassifier(ClassifierMixin, StoredEstimator, BaseEstimator):
         return Targets(none, self.tags_, self.classes_ if self._one_column else None)
 
     def _known(self, y: Any, n_clips: int) -> Floats:
-        """What is known of the tags, (n_clips, n_tags), NaN for the others.
-
-        ``y`` is such a matrix, or tag → 0 or 1 for all clips.
-        """
+        """The known labels, (n_clips, n_tags), NaN for the others."""
+        # ``y`` is such a matrix, or tag → 0 or 1 for all clips.
         if isinstance(y, Mapping):
             tags = self.tags_.tolist()
             for tag in y:
@@ -128,15 +137,12 @@ class TagClassifier(ClassifierMixin, StoredEstimator, BaseEstimator):
     def _describe(self, X: NDArray[np.floating], targets: Targets) -> None:
         """Take the tags, the classes and the features' scales of a new model."""
         self._set_tags(targets.tags, targets.classes)
-        n = X.shape[1]
-        scaling = standardising(X) if self.scale_features else Scaling(np.zeros(n), np.ones(n))
-        self._scaling = scaling._replace(unit_norm=bool(self.unit_norm))
+        scaling = scaling_of(X, self.scale_features)
+        self._scaling = scaling._replace(unit_norm=scaling.unit_norm or bool(self.unit_norm))
 
     def _set_tags(self, tags: NDArray[Any], classes: NDArray[Any] | None) -> None:
-        """``classes_`` are 0 and 1 for each tag, (n_tags, 2), or the two classes of a column, (2,).
-
-        scikit-learn's scorers take the former for several labels, be there one tag, two or more.
-        """
+        """``classes_`` are 0 and 1 for each tag, (n_tags, 2), or two classes of a column, (2,)."""
+        # scikit-learn's scorers take the former for several labels, be there one tag, two or more.
         self.tags_, self._one_column = tags, classes is not None
         self.classes_ = np.tile([0, 1], (len(tags), 1)) if classes is None else classes
 
@@ -155,11 +161,11 @@ class TagClassifier(ClassifierMixin, StoredEstimator, BaseEstimator):
         return self._scaling(validate_data(self, X, reset=False, dtype=[np.float64, np.float32]))
 
     def _check_linear_in_features(self, what: str) -> None:
-        """Refuse weights for features as given where the norm makes each clip's its own."""
-        if self._scaling.unit_norm:
+        """Refuse weights for raw features if the scaling is not linear."""
+        if not self._scaling.linear:
             raise AttributeError(
-                f"{what} apply to raw features, and unit_norm=True divides each clip's features by "
-                "their norm. Fit with unit_norm=False."
+                f"{what} apply to raw features, but quantiles and a norm of 1 are not linear in "
+                "them. Fit with unit_norm=False and scale_features='standard'."
             )
 
     def predict(self, X: Any) -> NDArray[Any]:
@@ -209,8 +215,7 @@ class TagClassifier(ClassifierMixin, StoredEstimator, BaseEstimator):
     def _learnt(self) -> tuple[Arrays, dict[str, Any]]:
         names = getattr(self, "feature_names_in_", None)
         classes = self.classes_ if self._one_column else None
-        arrays = {f"scaling.{k}": getattr(self._scaling, k) for k in ("mean", "scale")}
-        return arrays | {"thresholds": self.thresholds_}, {
+        return self._scaling.arrays() | {"thresholds": self.thresholds_}, {
             "tags": self.tags_.tolist(),
             "classes": None if classes is None else classes.tolist(),
             "classes_dtype": None if classes is None else classes.dtype.str,
@@ -219,8 +224,7 @@ class TagClassifier(ClassifierMixin, StoredEstimator, BaseEstimator):
         }
 
     def _restore(self, arrays: Arrays, about: dict[str, Any]) -> None:
-        mean, scale = (finite_array(arrays, f"scaling.{k}") for k in ("mean", "scale"))
-        self._scaling = Scaling(mean, scale, about.get("unit_norm", False) is True)
+        self._scaling = stored_scaling(arrays, about)
         self.thresholds_ = typed_array(arrays, "thresholds")
         classes, dtype = about["classes"], about["classes_dtype"]
         classes = None if classes is None else np.array(classes, dtype)
@@ -230,15 +234,12 @@ class TagClassifier(ClassifierMixin, StoredEstimator, BaseEstimator):
             self.feature_names_in_ = array_of_names(about["features"])
         n_features, n_tags = self.n_features_in_, len(self.tags_)
         agree = (
-            self._scaling.mean.shape == self._scaling.scale.shape == (n_features,)
-            and self.thresholds_.shape == (n_tags,)
+            self.thresholds_.shape == (n_tags,)
             and len(getattr(self, "feature_names_in_", range(n_features))) == n_features
             and (not self._one_column or (n_tags == 1 and self.classes_.shape == (2,)))
         )
         if not agree:
             raise ValueError("its arrays and its description differ in length")
-        if not (self._scaling.scale > 0).all():
-            raise ValueError("scaling.scale must be above 0")
         if np.isnan(self.thresholds_).any():
             raise ValueError("thresholds must be numbers")
 
@@ -247,10 +248,8 @@ class TagClassifier(ClassifierMixin, StoredEstimator, BaseEstimator):
 
 
 def read_targets(y: Any, *, classes: Any = None) -> Targets:
-    """Labels to learn from: a (n_clips, n_tags) matrix or frame, or (n_clips,) classes.
-
-    ``classes`` names the two classes of one-dimensional labels, of which ``y`` may hold one.
-    """
+    """Labels to learn from: a (n_clips, n_tags) matrix or frame, or (n_clips,) classes."""
+    # ``classes`` names the two classes of one-dimensional labels, of which ``y`` may hold one.
     if _is_column(y):
         classes = _two_classes(y if classes is None else classes)
         return Targets(_coded(y, classes, "y"), np.arange(1), classes)
@@ -394,6 +393,44 @@ def base_log_odds(Y: Any) -> Doubles:
     total = sum(np.nansum(block, axis=0) for block in blocks(Y))
     rate = (total + 1) / (known + 2)
     return np.log(rate / (1 - rate))
+
+
+def scaling_of(X: NDArray[np.floating], kind: str) -> Scaling:
+    """The scaling of that kind for these features; "auto" chooses one."""
+    n = X.shape[1]
+    if kind == "none" or n == 0:
+        return Scaling(np.zeros(n), np.ones(n))
+    if kind == "standard":
+        return standardising(X)
+    rows = np.random.default_rng(0).permutation(len(X))[:MAX_TO_SCALE_BY]
+    some = np.asarray(X[np.sort(rows)], np.float64)
+    kind = best_scaling(some) if kind == "auto" else kind
+    if kind == "standard":
+        return standardising(X)
+    if kind == "idf":
+        holders = np.count_nonzero(some, axis=0)
+        return Scaling(np.zeros(n), 1 / np.log1p(len(some) / np.maximum(holders, 1)), True)
+    knots = np.quantile(some, ndtr(NORMAL), axis=0)
+    ends = Scaling(np.zeros(n), np.ones(n), knots=knots)
+    return standardising(ends.mapped(some))._replace(knots=knots)
+
+
+def best_scaling(X: Doubles) -> str:
+    """What "auto" means for these features.
+
+    Most numbers 0 and none negative: words. Heavy tails, a median kurtosis above `HEAVY_TAILS`:
+    quantiles. docs/model.md compares this with what searches chose on validation folds.
+    """
+    if np.mean(X == 0) > MOSTLY_ZERO and X.min() >= 0:
+        return "idf"
+    centred = X - X.mean(axis=0)
+    centred /= np.maximum(np.abs(centred).max(axis=0), np.finfo(np.float64).tiny)
+    variance = np.square(centred).mean(axis=0)
+    varies = variance > 0
+    if not varies.any():
+        return "standard"
+    kurtosis = np.mean(centred[:, varies] ** 4, axis=0) / variance[varies] ** 2
+    return "quantile" if np.median(kurtosis) > HEAVY_TAILS else "standard"
 
 
 def standardising(X: NDArray[np.floating]) -> Scaling:

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_consistent_length
 
-from harmonium.arrays import Arrays, Doubles, Floats, Ids, is_soft
+from harmonium.arrays import Arrays, Doubles, Floats, Ids
 from harmonium.errors import DataError, TrainingInterrupted
 from harmonium.estimators.calibration import (
     Question,
@@ -37,12 +37,12 @@ from harmonium.estimators.classifier import (
     TagClassifier,
     Targets,
     read_more_targets,
-    standardising,
 )
 from harmonium.estimators.model_files import (
     Recalibration,
-    Scaling,
+    is_soft,
     mean_probabilities,
+    rounded_to_half,
     stored_recalibration,
     typed_array,
 )
@@ -57,27 +57,23 @@ from harmonium.estimators.parameters import (
     parameter,
 )
 
-LARGE = 2**30
-"""Bytes from which a table is read by blocks instead of being copied as a whole."""
+LARGE = 2**30  # bytes from which a table is read by blocks instead of being copied as a whole
 
 # Few validation clips may be ranked perfectly long before their probabilities are right: among
 # epochs of equal AUC the likelihood decides. It is far below what one pair of clips changes.
 TIE_BREAKER = 1e-9
 
-MAX_TO_CALIBRATE = 5000
-"""Held-out clips by which probabilities are corrected, at most."""
+MAX_TO_CALIBRATE = 5000  # held-out clips by which probabilities are corrected, at most
+MIN_HELD_OUT = 20  # clips to stop early on, at least, by default: fewer are ranked well by chance
+MAX_HELD_OUT = 50_000  # clips to stop early on and to set thresholds by, at most, by default
+MAX_ROUNDING = 0.001  # change of a probability at which parameters stay in full precision
+MAX_TO_ROUND = 200  # held-out clips of each member by which that is decided, at most
+MAX_MESSAGES = 2**27  # numbers in an array of scoring: half a GiB. Belief propagation has several.
 
-MAX_HELD_OUT = 50_000
-"""Clips to stop early on and to set thresholds by, at most, unless they are given."""
-
-MAX_MESSAGES = 2**27
-"""Numbers in one array while models are scored: half a GiB. Belief propagation has several."""
-
-DIFFERENT = (
+DIFFERENT = (  # settings in which the models of a stack may differ
     *("learning_rate", "init_scale", "l1", "l2", "l2_tags", "unit_norm"),
-    *("random_state", "verbose", "n_jobs"),
+    *("scale_features", "random_state", "verbose", "n_jobs"),
 )
-"""Settings in which the models of a stack may differ."""
 
 
 class LabelledClips(NamedTuple):
@@ -104,26 +100,27 @@ class GradientTagger(TagClassifier):
 
     learning_rate: Positive = parameter("Step length.", default=0.01)
     schedule: Literal["constant", "inverse", "cosine"] = parameter(
-        "How the step length changes with the epochs.", default="constant"
+        "How the step length changes over the epochs.", default="constant"
     )
     batch_size: Count = parameter("Clips per step.", default=20)
-    max_epochs: Count = parameter("Passes over the clips at most.", default=200)
-    patience: Count = parameter(
+    max_epochs: Count = parameter("Maximum number of passes over the clips.", default=200)
+    patience: Count | None = parameter(
         """Epochs without a better validation AUC, or as good a one with a better likelihood, after
-        which training stops; the best parameters are kept.""",
-        default=20,
+        which training stops; the best parameters are kept. None means 20, or more where there are
+        so few clips that 20 epochs are fewer than 500 steps.""",
+        default=None,
     )
     validation_fraction: Share = parameter(
-        """Share of the clips to stop early on with one model and without an ``eval_set``; 0 trains
-        on all clips for ``max_epochs``.""",
+        """Share of the clips held out for early stopping, with one model and no ``eval_set``. If it
+        is 0, or less than 20 clips, training uses all clips, for ``max_epochs``.""",
         default=0.1,
     )
     optimizer: Literal["adam", "sgd"] = parameter(
         "Adam, or stochastic gradient descent.", default="adam"
     )
-    momentum: Share = parameter("Decay of the mean gradient that the optimizer keeps.", default=0.9)
+    momentum: Share = parameter("Decay of the optimizer's running mean of gradients.", default=0.9)
     averaging: NotNegative = parameter(
-        "The model is the mean of its parameters over about so many epochs; 0 turns it off.",
+        "Number of epochs, roughly, over which parameters are averaged; 0 turns it off.",
         default=5.0,
     )
     l1: NotNegative = parameter(
@@ -134,7 +131,7 @@ class GradientTagger(TagClassifier):
         "Strength of the ℓ2 penalty on the weights; None means 0.", default=0.0
     )
     warm_start: bool = parameter(
-        """Let ``fit`` continue from the parameters of the last. With a number as ``random_state``
+        """Let ``fit`` continue from the last parameters. With a number as ``random_state``
         it holds out the same clips again, if they are given in the same order.""",
         default=False,
     )
@@ -285,10 +282,8 @@ class GradientTagger(TagClassifier):
         return interrupted
 
     def _folds(self, Y: Floats, groups: Any) -> Ids | None:
-        """The fold of each clip, (N,); None where one model is to be trained.
-
-        There are fewer folds than ``n_models`` where the clips of one could not tell tags apart.
-        """
+        """The fold of each clip, (N,); None for a single model."""
+        # There are fewer folds than ``n_models`` where the clips of one could not tell tags apart.
         from harmonium.evaluation import grouped_folds
 
         n_models = getattr(self, "n_models", 1)  # of those that can be cross-fitted
@@ -312,32 +307,51 @@ class GradientTagger(TagClassifier):
         well by chance before anything is learnt.
         """
         rng, clips, n_folds = self._generator(), self._clips(X, Y), int(folds.max()) + 1
-        held = [np.flatnonzero(folds == fold) for fold in range(n_folds)]
+        judged = LabelledClips(clips.X, labels)
         rest = [np.flatnonzero(folds != fold) for fold in range(n_folds)]
         valid = [
-            LabelledClips(clips.X, labels).take(own[:MAX_HELD_OUT]).read(MAX_HELD_OUT)
-            for own in held
+            judged.take(np.flatnonzero(folds == fold)[:MAX_HELD_OUT]).read(MAX_HELD_OUT)
+            for fold in range(n_folds)
         ]
         old = [None] * n_folds if fresh else [member._params for member in self._members()]
         interrupted = self._descend(rng, clips, rest, valid, old)
-        self.recalibration_, asked = None, []
-        self.held_out_ = np.empty(labels.shape, np.float32)
-        n_asked = MAX_TO_CALIBRATE // n_folds
-        for member, own, some in zip(self._members(), held, valid, strict=True):
+        self._hold_out_folds(judged, folds)
+        return interrupted
+
+    def _hold_out_folds(self, clips: LabelledClips, folds: Ids) -> None:
+        """Ask each member about the fold that it has not seen; correct and set thresholds by that.
+
+        Parameters are rounded to half precision first, in which they take half the space on disk,
+        unless that changes a probability by `MAX_ROUNDING` or more.
+        """
+        held = [np.flatnonzero(folds == fold) for fold in range(int(folds.max()) + 1)]
+        some = [clips.take(own[:MAX_HELD_OUT]).read(MAX_TO_CALIBRATE // len(held)) for own in held]
+        exact, before = self._params, self._asked(some)
+        self._params = type(exact)(*map(rounded_to_half, exact))
+        changes = (np.abs(a - b) for a, b in zip(before, self._asked(some), strict=True))
+        if not all(np.all(change < MAX_ROUNDING) for change in changes):
+            self._params = exact
+        self.folds_, self.recalibration_, asked = folds, None, []
+        self.held_out_ = np.empty(clips.Y.shape, np.float32)
+        for member, own, few in zip(self._members(), held, some, strict=True):
             for first in range(0, len(own), MAX_HELD_OUT):
                 rows = own[first : first + MAX_HELD_OUT]
                 self.held_out_[rows] = member._probabilities(clips.X[rows])
             if self.calibrate:
-                asked.append(member._questions(some.read(n_asked)))
+                asked.append(member._questions(few))
         if asked:
             self.recalibration_ = fit_recalibration(joined(asked))
             for fold, own in enumerate(held):  # which is corrected by the other folds
                 others = fit_recalibration(joined([*asked[:fold], *asked[fold + 1 :]]))
                 self.held_out_[own] = others(self.held_out_[own])
-        self.folds_, self.thresholds_ = folds, np.full(len(self.tags_), 0.5)
+        self.thresholds_ = np.full(len(self.tags_), 0.5)
         if not self._one_column:
-            self.thresholds_ = matching_thresholds(labels, self.held_out_)
-        return interrupted
+            self.thresholds_ = matching_thresholds(clips.Y, self.held_out_)
+
+    def _asked(self, clips: Sequence[LabelledClips]) -> list[Floats]:
+        """What each member says about its own clips."""
+        members = zip(self._members(), clips, strict=True)
+        return [member._probabilities(own.X[:MAX_TO_ROUND]) for member, own in members]
 
     def _members(self) -> list[Self]:
         """The models whose log-odds are averaged."""
@@ -355,7 +369,7 @@ class GradientTagger(TagClassifier):
         Y: Floats,
         valid: tuple[NDArray[np.floating], Floats] | None,
     ) -> tuple[LabelledClips, LabelledClips | None]:
-        """Training and validation clips; None where validation clips could not tell tags apart."""
+        """Training and validation clips; None if validation clips could not tell tags apart."""
         clips = self._clips(X, Y)
         if valid is not None:
             held_out = LabelledClips(self._scaling(valid[0]), valid[1])
@@ -363,7 +377,7 @@ class GradientTagger(TagClassifier):
         order = rng.permutation(len(X))
         n_valid = min(int(self.validation_fraction * len(X)), MAX_HELD_OUT)
         held_out = clips.take(order[:n_valid]).read(n_valid)
-        if not is_rankable(held_out.Y):
+        if n_valid < MIN_HELD_OUT or not is_rankable(held_out.Y):
             return clips, None
         rest = order[n_valid:]
         return clips.take(np.sort(rest) if is_large(X) else rest), held_out
@@ -398,10 +412,8 @@ class GradientTagger(TagClassifier):
         old: Sequence[Any],
         max_epochs: int | None = None,
     ) -> bool:
-        """Train members from the start, or from their old parameters, on their rows of the clips.
-
-        All stop by the mean score of their validation clips.
-        """
+        """Train members from the start, or from their old parameters, on their rows."""
+        # All stop by the mean score of their validation clips.
         if old[0] is not None:
             self._check_shapes()
         starts, seeds = [], []
@@ -414,8 +426,9 @@ class GradientTagger(TagClassifier):
 
         def score(params: Any, numbers: Any) -> Doubles:
             assert valid is not None
+            arrays = numpy_params(params)  # of which JAX would take parts slowly
             judged = [
-                self._judge(kind(*(array[place] for array in params)), valid[number])
+                self._judge(kind(*(array[place] for array in arrays)), valid[number])
                 for place, number in enumerate(numbers)
             ]
             auc, likelihood = np.mean(judged, axis=0)
@@ -436,10 +449,7 @@ class GradientTagger(TagClassifier):
         if valid is not None:
             for result in results:
                 result.history.score[:] = aucs[: len(result.history)]
-        keep(self, results[0])
-        if len(results) > 1:
-            members = [numpy_params(result.params) for result in results]
-            self._params = kind(*(np.stack(arrays) for arrays in zip(*members, strict=True)))
+        keep(self, results)
         return bool(results[0].interrupted)
 
     def _judge(self, params: Any, valid: LabelledClips) -> tuple[float, float]:
@@ -511,7 +521,7 @@ class GradientTagger(TagClassifier):
 
 
 def is_large(table: NDArray[Any]) -> bool:
-    """Whether a table is to be read by blocks."""
+    """Whether to read a table by blocks."""
     return table.nbytes > LARGE
 
 
@@ -534,6 +544,7 @@ def fit_stacked(
     valid: Sequence[Ids],
     *,
     targets: Floats | None = None,
+    folds: Ids | None = None,
 ) -> None:
     """``model.fit(X[train], targets[train], (X[valid], Y[valid]))`` for every model, at once.
 
@@ -543,6 +554,8 @@ def fit_stacked(
     X, Y : (n_clips, n_features) and (n_clips, n_tags) with 0, 1 and NaN.
     train, valid : for each model, the rows to learn from and those to stop early on.
     targets : (n_clips, n_tags) what to learn from, which may be probabilities; by default Y.
+    folds : (n_clips,) numbers of folds: the models are cross-fitted over those of their training
+        clips, as ``fit`` does with ``groups=folds[train]``, and ``valid`` is not used.
 
     The models are those of ``fit`` up to rounding, and but for how clips fall into minibatches,
     which are as many for all of them.
@@ -550,68 +563,79 @@ def fit_stacked(
     from jax import device_put
 
     from harmonium.rbm.inference import stacked_auc
-    from harmonium.rbm.training import part_of, stacked
+    from harmonium.rbm.training import part_of
 
     if len({signature(model) for model in models}) != 1:
         raise DataError("models may differ only in " + ", ".join(DIFFERENT) + ".")
-    sizes = [len(rows) for rows in train]
+    first, T = models[0], Y if targets is None else targets
+    copies: dict[Any, Floats] = {}  # the features as models scale them
+    teams, starts, seeds, rest, held = [], [], [], [], []
+    for number, (model, own) in enumerate(zip(models, train, strict=True)):
+        model._validate_params()
+        model._describe(*model._read(X[own], T[own], like=None))
+        rng = model._generator()
+        key = (own.tobytes(), model.scale_features, model.unit_norm)
+        if key not in copies:
+            copies[key] = model._scaling(X)
+        start = list(copies).index(key) * len(X)
+        parts = [(own, valid[number])] if folds is None else _one_out(own, folds[own])
+        for known, other in parts:
+            starts.append(model._start(rng, LabelledClips(copies[key][known], T[known])))
+            seeds.append(int(rng.integers(2**31)))
+            teams.append(number)
+            rest.append(start + known)
+            held.append(start + other)
+    sizes = [len(rows) for rows in rest]
     if min(sizes) < max(sizes) / 2:
         raise DataError(
             "The models of a stack take the same number of steps, so all need about the same "
             f"number of training clips; got {min(sizes):,} to {max(sizes):,}. Stack similar sizes."
         )
-    first, T = models[0], Y if targets is None else targets
-    starts, seeds = [], []
-    for model, own in zip(models, train, strict=True):
-        model._validate_params()
-        own_X, own_targets = model._read(X[own], T[own], like=None)
-        model._describe(own_X, own_targets)
-        rng = model._generator()
-        clips = LabelledClips(model._scaling(own_X), own_targets.Y)
-        starts.append(model._start(rng, clips))
-        seeds.append(int(rng.integers(2**31)))
-    # the features are scaled alike in double precision first, then by each model in single
-    alike = standardising(X)
-    scaling = stacked([_after(alike, model._scaling) for model in models])
-    predictor, rows = first._predictor(starts[0]), _padded(valid, -1)
-    X_on_device, Y_on_device = device_put(alike(X)), device_put(Y)
+    predictor, rows, team = first._predictor(starts[0]), _padded(held, -1), np.array(teams)
+    X_on_device = device_put(np.concatenate(list(copies.values())))
+    Y_on_device = device_put(np.tile(Y, (len(copies), 1)))
     observed = None
     if first._judged_by_completion:
-        observed = _padded([half_observed(Y[own]) for own in valid], np.nan)
+        observed = _padded([half_observed(Y[own % len(Y)]) for own in held], np.nan)
     at_once = max(1, MAX_MESSAGES // (rows.shape[1] * first._numbers_per_clip(starts[0])))
 
     @lru_cache(maxsize=1)
     def questions(numbers: tuple[int, ...]) -> Any:
         """What these models are asked."""
-        return device_put(part_of((rows, observed, scaling), np.array(numbers)))
+        return device_put(part_of((rows, observed), np.array(numbers)))
 
     def score(params: Any, numbers: NDArray[np.intp]) -> Doubles:
+        """The mean of the members of each model."""
         asked = questions(tuple(numbers))
         scores = stacked_auc(predictor, at_once, X_on_device, Y_on_device, *asked, params)
         auc, likelihood = (np.asarray(part, np.float64) for part in scores)
-        return auc + TIE_BREAKER * likelihood
+        own = team[numbers]
+        sums = np.bincount(own, auc + TIE_BREAKER * likelihood)
+        return (sums / np.maximum(np.bincount(own), 1))[own]
 
     results = descend(
-        models,
+        [models[number] for number in teams],
         starts,
-        (X_on_device, np.zeros((len(X), 0), np.int32), T),
-        rows=train,
-        scaling=scaling,
+        (X_on_device, np.zeros((len(X_on_device), 0), np.int32), np.tile(T, (len(copies), 1))),
+        rows=rest,
         seeds=seeds,
         score=score,
-        penalties=[m._penalty(start) for m, start in zip(models, starts, strict=True)],
+        penalties=[models[i]._penalty(start) for i, start in zip(teams, starts, strict=True)],
         **first._training_options(T),
     )
-    for model, result, own in zip(models, results, valid, strict=True):
-        keep(model, result)
-        held_out = LabelledClips(model._scaling(X[own]), Y[own])
-        model._calibrate(held_out, held_out)
+    for number, (model, own) in enumerate(zip(models, train, strict=True)):
+        keep(model, [result for i, result in zip(teams, results, strict=True) if i == number])
+        if folds is None:
+            held_out = LabelledClips(model._scaling(X[valid[number]]), Y[valid[number]])
+            model._calibrate(held_out, held_out)
+        else:
+            _, places = np.unique(folds[own], return_inverse=True)
+            model._hold_out_folds(LabelledClips(model._scaling(X[own]), Y[own]), places)
 
 
-def _after(first: Scaling, then: Scaling) -> tuple[Any, ...]:
-    """What is left of a scaling for features that another has scaled."""
-    mean, scale = (then.mean - first.mean) / first.scale, then.scale / first.scale
-    return np.float32(mean), np.float32(scale), np.float32(then.unit_norm)
+def _one_out(rows: Ids, folds: Ids) -> list[tuple[Ids, Ids]]:
+    """For each fold of the rows, the rows of the others, and its own."""
+    return [(rows[folds != fold], rows[folds == fold]) for fold in np.unique(folds)]
 
 
 def _padded(arrays: Sequence[NDArray[Any]], filling: float) -> NDArray[Any]:
@@ -633,7 +657,6 @@ def descend(
     penalties: Sequence[Any],
     seeds: Sequence[int],
     rows: Sequence[Ids] | None = None,
-    scaling: Any = None,
     max_epochs: int | None = None,
     title: str = "",
     **options: Any,
@@ -654,29 +677,38 @@ def descend(
         [Schedule(m.schedule, m.learning_rate, m.max_epochs) for m in models],
         penalties,
         seeds,
-        scaling,
     )
     with epoch_progress(first, max_epochs, title) as progress:
         return train_stack(
             stack,
             Batch(*data, weights),
             batch_size=first.batch_size,
-            patience=first.patience,
+            patience=first.patience or _usual_patience(stack.rows, first.batch_size),
             max_epochs=max_epochs,
             on_epoch=progress,
             **options,
         )
 
 
+def _usual_patience(rows: Sequence[Ids], batch_size: int) -> int:
+    """Epochs: 20, but at least 500 steps, since in fewer a model of few clips learns nothing."""
+    n_steps = max(-(-len(own) // batch_size) for own in rows)
+    return max(20, -(-500 // n_steps))
+
+
 def begin_history(model: Any) -> None:
-    """Begin a new account of training."""
+    """Start a new history of training."""
     model.history_ = {name: [] for name in ("log_likelihood", model._score_name, "seconds")}
     model.n_iter_ = model.best_epoch_ = 0
 
 
-def keep(model: Any, result: Any) -> None:
-    """Take what training gave, after what was there."""
+def keep(model: Any, results: Sequence[Any]) -> None:
+    """Take what training gave the one model, or the members, after what was there."""
+    result, *others = results
     model._params = numpy_params(result.params)
+    if others:
+        members = zip(*(numpy_params(one.params) for one in results), strict=True)
+        model._params = type(result.params)(*map(np.stack, members))
     if result.best_epoch:
         model.best_epoch_ = model.n_iter_ + result.best_epoch
     history = result.history

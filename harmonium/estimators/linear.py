@@ -22,11 +22,8 @@ from harmonium.estimators.model_files import typed_array
 from harmonium.estimators.newton import logistic_regressions
 from harmonium.estimators.parameters import Count, NotNegative, Positive, Seed, estimator, parameter
 
-BLOCK = 2**22
-"""Entries of a (clips, chains, tags) array that are predicted at a time."""
-
-MAX_TAG_WEIGHTS = 2**27
-"""Weights between tags, over all chains: 1 GiB in double precision, several times."""
+BLOCK = 2**22  # entries of a (clips, chains, tags) array that are predicted at a time
+MAX_TAG_WEIGHTS = 2**27  # weights between tags, of all chains: several arrays of 1 GiB in float64
 
 DEFAULT_L2 = 1e-3
 
@@ -55,10 +52,8 @@ class LinearTagger(TagClassifier):
         return self._params.d - self.coef_ @ self._scaling.mean
 
     def _linear(self, X: Floats) -> Doubles:
-        """d + Wx, shape (N, C), of scaled features.
-
-        In double precision, so that a clip's score does not depend on the clips beside it.
-        """
+        """d + Wx, (N, C), of scaled features."""
+        # In double precision, so that a clip's score does not depend on the clips beside it.
         return X.astype(np.float64) @ self._params.W.T.astype(np.float64) + self._params.d
 
     def _shapes(self) -> dict[str, tuple[int, ...]]:
@@ -103,8 +98,8 @@ class LogisticTagger(LinearTagger, GradientTagger):
     >>> from harmonium import LogisticTagger
     >>> X = np.array([[-2.0], [-1.0], [0.0], [1.0], [2.0]])
     >>> Y = np.array([[0.0], [0.0], [np.nan], [1.0], [1.0]])
-    >>> LogisticTagger(solver="newton").fit(X, Y).predict(X).ravel().tolist()
-    [0, 0, 0, 1, 1]
+    >>> LogisticTagger(solver="newton").fit(X, Y).predict([[-3.0], [3.0]]).ravel().tolist()
+    [0, 1]
     """
 
     solver: Literal["gradient", "newton"] = parameter(
@@ -171,7 +166,7 @@ def solve(X: Floats, Y: Floats, l2: float, **more: Any) -> tuple[Doubles, Double
     if missing:
         warnings.warn(
             f"{missing} of {len(converged)} logistic regressions did not reach their minimum. "
-            "Raise l2, or use scale_features=True.",
+            "Raise l2, or use scale_features='standard'.",
             TrainingWarning,
             stacklevel=5,
         )
@@ -435,13 +430,11 @@ class CooccurrenceTagger(SolvedTagger):
     """
 
     smoothing: Positive = parameter(
-        """Clips added to the counts of every pair of tags, in which one tag says nothing of the
-        other; above 0.""",
-        default=3.0,
+        "Clips added to the counts of each pair of tags, as if independent; above 0.", default=3.0
     )
     combination: Literal["mean", "noisy_or"] = parameter(
-        """What several true tags say together: the mean of what each says, or 1 - Π(1 - p), as if
-        each could be the cause of the tag on its own.""",
+        """How several true tags combine: the mean of their predictions, or 1 - Π(1 - p), as if
+        each could cause the tag on its own.""",
         default="mean",
     )
 
@@ -513,7 +506,7 @@ class NaiveBayesTagger(SolvedTagger):
 
     smoothing: Positive = parameter(default=CooccurrenceTagger.smoothing, like=CooccurrenceTagger)
     use_features: bool = parameter(
-        "Begin with the odds by the features; if not, with the tags' shares.", default=True
+        "Start from the odds given the features; if False, from the tags' shares.", default=True
     )
     evidence_weight: NotNegative = parameter(
         "Exponent of the likelihood ratios of the known tags: 1 is naive Bayes, 0 leaves them out.",

@@ -6,9 +6,9 @@ A model is a file, or bytes, of safetensors whose metadata is JSON. Nothing in i
 import json
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, ClassVar, Literal, NamedTuple, Self
+from typing import Any, ClassVar, Literal, NamedTuple, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,25 +16,22 @@ from safetensors import SafetensorError
 from safetensors.numpy import load, save
 
 from harmonium import __version__
-from harmonium.arrays import Arrays, Doubles, Floats, blocks, log_odds, sigmoid
+from harmonium.arrays import Arrays, Doubles, Floats
 from harmonium.errors import DataError, ModelFileError
 from harmonium.files import write_atomically
 
-FORMAT = 1
-"""Version of the format; a model with a higher one is refused."""
-
+FORMAT = 1  # version of the format; a model with a higher one is refused
 MAX_SCALED = 1e30  # of features; the sums of larger ones would overflow single precision
-
 MIN_SLOPE = 0.1  # of the correction, which never reverses the order of the clips
 MAX_LOG_ODDS = 16.0  # of probabilities of 0 and 1; single precision has none farther from 0.5
-
-STEPS = {"cd": 1, "mean_field": 5, "lbp": 10, "multi_prediction": 3}
-"""Steps of each way to train, unless others are given."""
+STEPS = {"cd": 1, "mean_field": 5, "lbp": 10, "multi_prediction": 3}  # training steps by default
+BLOCK = 2**24  # numbers in one block of a table
 
 _KEY = "harmonium"
 _AGAIN = "Train and save the model again, or take a copy that is whole."
 
 PathLike = str | os.PathLike[str]
+_Precision = TypeVar("_Precision", bound=np.floating)
 
 
 # Arrays and a description. --------------------------------------------------------------------
@@ -99,21 +96,62 @@ def read_model(path: PathLike) -> tuple[Arrays, dict[str, Any]]:
     return from_bytes(data, name=f"'{path}'")
 
 
+# Functions of arrays. ------------------------------------------------------------------------
+
+
+def sigmoid(x: NDArray[_Precision]) -> NDArray[_Precision]:
+    """1 / (1 + e^-x), without overflow."""
+    return 0.5 * (1 + np.tanh(0.5 * x))
+
+
+def log_odds(p: NDArray[_Precision], smallest: float = 0.0) -> NDArray[_Precision]:
+    """log(p / (1 - p)), of probabilities limited to [smallest, 1 - smallest]; ±∞ without limit."""
+    limited = np.clip(p, smallest, 1 - smallest) if smallest else p
+    with np.errstate(divide="ignore"):
+        return np.log(limited) - np.log1p(-limited)
+
+
+def blocks(table: Any) -> Iterator[NDArray[Any]]:
+    """All rows of a table (N, D), a block at a time; a small table is one block."""
+    size = max(1, BLOCK // max(table.shape[1], 1))
+    for first in range(0, len(table), size):
+        yield table[first : first + size]
+
+
+def is_soft(Y: Any) -> bool:
+    """Whether some label of (N, C) is a probability other than 0 and 1."""
+    return any(((block > 0) & (block < 1)).any() for block in blocks(Y))
+
+
 # Answers of a stored model. --------------------------------------------------------------------
 
 
+NORMAL = np.linspace(-3.0, 3.0, 61)  # standard normal values that quantiles are mapped to
+
+
 class Scaling(NamedTuple):
-    """x ← (x - mean) / scale, by feature; then x ← x / ‖x‖, by clip, where the norm is to be 1."""
+    """x ← (x - mean) / scale, by feature; then x ← x / ‖x‖, by clip, where the norm is to be 1.
+
+    Where there are knots, the quantiles of each feature are first mapped to those of the normal
+    distribution: a feature at ``knots[i]`` becomes ``NORMAL[i]``, and what lies between follows
+    linearly. Mean and scale are then those of what is mapped.
+    """
 
     mean: Doubles  # (D,)
     scale: Doubles  # (D,), never 0
     unit_norm: bool = False
+    knots: Doubles | None = None  # (Q, D), rising
+
+    @property
+    def linear(self) -> bool:
+        """Whether weights of scaled features can be given as weights of the features."""
+        return not self.unit_norm and self.knots is None
 
     def __call__(self, X: NDArray[np.floating]) -> Floats:
         """Scaled in double precision, given in single; shape (N, D). A row of zeros stays."""
         result, first = np.empty(X.shape, np.float32), 0
         for block in blocks(X):  # in double precision, all of it would take four times the memory
-            scaled = (block - self.mean) / self.scale
+            scaled = (self.mapped(block) - self.mean) / self.scale
             wrong = np.argwhere(~(np.abs(scaled) <= MAX_SCALED))
             if len(wrong):
                 row, column = wrong[0]
@@ -129,14 +167,53 @@ class Scaling(NamedTuple):
             first += len(block)
         return result
 
+    def mapped(self, X: NDArray[np.floating]) -> NDArray[np.floating]:
+        """The features mapped by their quantiles, (N, D); equal quantiles map to their middle."""
+        if self.knots is None:
+            return X
+        mapped = np.empty(X.shape)
+        for j, knots in enumerate(self.knots.T):
+            from_below = np.interp(X[:, j], knots, NORMAL)
+            from_above = -np.interp(-X[:, j], -knots[::-1], NORMAL)
+            mapped[:, j] = (from_below + from_above) / 2
+        return mapped
+
+    def inverse(self, X: Floats) -> Doubles:
+        """Features from scaled ones, but for their norm."""
+        found = X.astype(np.float64) * self.scale + self.mean
+        if self.knots is None:
+            return found
+        columns = zip(found.T, self.knots.T, strict=True)
+        return np.stack([np.interp(x, NORMAL, knots) for x, knots in columns], axis=1)
+
+    def arrays(self) -> Arrays:
+        """The scaling as a model file has it; whether the norm is 1 stands in the description."""
+        knots = {} if self.knots is None else {"scaling.knots": self.knots}
+        return {"scaling.mean": self.mean, "scaling.scale": self.scale} | knots
+
+
+def stored_scaling(arrays: Arrays, about: Mapping[str, Any]) -> Scaling:
+    """The scaling among the arrays of a model file."""
+    mean, scale = (finite_array(arrays, f"scaling.{k}") for k in ("mean", "scale"))
+    knots = None
+    if "scaling.knots" in arrays:
+        knots = finite_array(arrays, "scaling.knots")
+        if knots.shape != (len(NORMAL), *mean.shape) or (np.diff(knots, axis=0) < 0).any():
+            raise ValueError("scaling.knots must be rising quantiles of each feature")
+    if mean.ndim != 1 or scale.shape != mean.shape:
+        raise ValueError(f"the scaling has the shapes {mean.shape} and {scale.shape}")
+    if not (scale > 0).all():
+        raise ValueError("scaling.scale must be above 0")
+    return Scaling(mean, scale, about.get("unit_norm", False) is True, knots)
+
 
 def chosen_inference(
     parameters: Mapping[str, Any],
 ) -> tuple[Literal["lbp", "mean_field", "gibbs", "exact"], int]:
     """The method and the steps that ``inference`` and ``inference_steps`` of an estimator mean.
 
-    A model trained by multi-prediction is trained through so many steps of mean field and predicts
-    best by as many. All others are asked by belief propagation.
+    A model trained by multi-prediction predicts best with as many mean-field steps as in training.
+    All others use belief propagation.
     """
     method, steps = parameters["inference"], parameters["inference_steps"]
     unrolled = parameters.get("training") == "multi_prediction"
@@ -175,7 +252,7 @@ _RECALIBRATION = tuple(
 
 
 def stored_recalibration(arrays: Arrays, n_tags: int) -> Recalibration | None:
-    """The correction among the arrays of a model file; None where it has none."""
+    """The correction among the arrays of a model file; None if it has none."""
     if _RECALIBRATION[0] not in arrays:
         return None
     found = Recalibration(*(finite_array(arrays, name) for name in _RECALIBRATION))
@@ -272,7 +349,7 @@ class StoredEstimator(ABC):
             "class": type(self).__name__,
             "parameters": {name: _json_value(value) for name, value in parameters.items()},
         }
-        params = {f"params.{k}": v for k, v in self._params._asdict().items()}
+        params = {f"params.{k}": in_half_precision(v) for k, v in self._params._asdict().items()}
         return params | arrays, description | about
 
     @classmethod
@@ -288,9 +365,7 @@ class StoredEstimator(ABC):
             model = cls(**{k: tuple(v) if isinstance(v, list) else v for k, v in settings})
             model._validate_params()  # type: ignore[attr-defined]
             kind = model._param_type
-            model._params = kind(
-                *(finite_array(arrays, f"params.{k}", np.float32) for k in kind._fields)
-            )
+            model._params = kind(*(stored_parameter(arrays, f"params.{k}") for k in kind._fields))
             model._restore(arrays, about)
             model._check_shapes()
         except (AttributeError, LookupError, TypeError, ValueError, OverflowError) as error:
@@ -316,7 +391,11 @@ def load_model(path: PathLike) -> Any:
 
 
 def _renamed(arrays: Arrays, about: dict[str, Any]) -> tuple[Arrays, dict[str, Any]]:
-    """A model of a class that was renamed, as one of the class that it is now."""
+    """A model of an older version, as this one has it."""
+    parameters = about.get("parameters")
+    if isinstance(parameters, dict) and isinstance(parameters.get("scale_features"), bool):
+        kind = "standard" if parameters["scale_features"] else "none"
+        about = about | {"parameters": parameters | {"scale_features": kind}}
     if about.get("class") != "ExactLogisticTagger":
         return arrays, about
     about = about | {"class": "LogisticTagger", "best_epoch": 0}
@@ -351,6 +430,26 @@ def finite_array(arrays: Arrays, name: str, dtype: Any = np.float64) -> NDArray[
     if not np.isfinite(array).all():
         raise ValueError(f"{name} must hold finite numbers")
     return array
+
+
+def in_half_precision(array: NDArray[Any]) -> NDArray[Any]:
+    """The array in half precision, if that holds its numbers exactly."""
+    half = rounded_to_half(array)
+    return half.astype(np.float16) if np.array_equal(half, array) else array
+
+
+def rounded_to_half(array: NDArray[Any]) -> NDArray[Any]:
+    """An array of single precision rounded to what half precision holds; too large ones stay."""
+    with np.errstate(over="ignore"):
+        half = array.astype(np.float16).astype(np.float32)
+    return np.where(np.isfinite(half), half, array)
+
+
+def stored_parameter(arrays: Arrays, name: str) -> Floats:
+    """A parameter in single precision, of a model file that may have it in half."""
+    half = arrays[name].dtype == np.float16
+    array = finite_array(arrays, name, np.float16 if half else np.float32)
+    return array.astype(np.float32, copy=False)
 
 
 def array_of_names(values: Any) -> NDArray[Any]:

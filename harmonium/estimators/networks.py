@@ -12,14 +12,16 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
-from harmonium.arrays import Doubles, Floats, Ids, blocks, is_soft
+from harmonium.arrays import Doubles, Floats, Ids
 from harmonium.errors import DataError
 from harmonium.estimators.calibration import Question, ask
-from harmonium.estimators.classifier import base_log_odds, read_more_targets
+from harmonium.estimators.classifier import ScaleFeatures, base_log_odds, read_more_targets
 from harmonium.estimators.gradient_tagger import GradientTagger, LabelledClips, single_precision
 from harmonium.estimators.model_files import (
     STEPS,
+    blocks,
     chosen_inference,
+    is_soft,
     mean_probabilities,
     observed_fraction,
 )
@@ -59,8 +61,7 @@ from harmonium.rbm.training import Penalty, Tree
 Training = Literal["cd", "mean_field", "lbp", "pl", "multi_prediction"]
 InferenceMethod = Literal["auto", "lbp", "mean_field", "gibbs", "exact"]
 
-SCORE_BLOCK = 2**22
-"""Numbers of clips × hidden units × tags that are scored at a time: about 16 MiB each."""
+SCORE_BLOCK = 2**22  # clips × hidden units × tags that are scored at a time: about 16 MiB each
 
 
 @estimator
@@ -88,7 +89,7 @@ class RBMTagger(GradientTagger):
         default=0.5,
     )
     tolerance: NotNegative = parameter(
-        "A clip's inference is converged when no probability changes by more.", default=1e-3
+        "Inference has converged when no probability of a clip changes by more.", default=1e-3
     )
     n_jobs: Jobs | None = parameter(
         "Threads that predict; None means 1, -1 one for each core.", default=None
@@ -180,7 +181,7 @@ class RBMTagger(GradientTagger):
 
     def _input_variance(self) -> float:
         """Variance of each input of the Gaussian RBM: that of scaled features, or 1."""
-        scaled = self.scale_features or self.unit_norm
+        scaled = self.scale_features != "none" or self.unit_norm
         return 1 / len(self._scaling.mean) if scaled else 1.0
 
     def _start(self, rng: np.random.Generator, clips: LabelledClips) -> Tree:
@@ -252,7 +253,7 @@ class DiscriminativeRBM(RBMTagger):
         default="data",
     )
     likelihood_weight: NotNegative = parameter(
-        """With "multi_prediction", the weight of -log p(y | x) beside it, whose gradient is that of
+        """With "multi_prediction", the weight of an added -log p(y | x), whose gradient is that of
         contrastive divergence with 5 sweeps; 0 leaves it out.""",
         default=0.0,
     )
@@ -260,10 +261,12 @@ class DiscriminativeRBM(RBMTagger):
     l2: NotNegative = parameter(default=0.3)
     l2_tags: NotNegative | None = parameter(default=0.03)
     n_models: Count = parameter(
-        """Members of the model. Each learns from all folds of so many but one, and stops early on
-        those; their log-odds are averaged. With an ``eval_set`` there is one.""",
-        default=1,
+        """Members of the model. The clips are divided into that many folds; each member learns from
+        all folds but one and stops early on that one. Their log-odds are averaged. With an
+        ``eval_set`` there is one member.""",
+        default=5,
     )
+    scale_features: ScaleFeatures = parameter(default="auto")
     generative_weight: NotNegative = parameter(
         """α of the hybrid, which maximises α log p(y, x) + log p(y | x), the joint distribution by
         CD-1 with Gaussian inputs; 0 is the discriminative RBM.""",
@@ -331,7 +334,7 @@ class GenerativeRBM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RBMTagger
         refuse_fork()
         key = jax.random.key(check_random_state(random_state).randint(2**31 - 1))
         x, y = _chains(key, self._params, n_samples, steps, self._input_variance())
-        X = np.asarray(x, np.float64) * self._scaling.scale + self._scaling.mean
+        X = self._scaling.inverse(np.asarray(x))
         return X, np.asarray(y).astype(np.int64)
 
     def score_samples(self, X: Any, y: Any) -> Doubles:
@@ -436,6 +439,7 @@ class MLPTagger(GradientTagger):
     n_hidden: Count = parameter(default=RBMTagger.n_hidden, like=RBMTagger, kw_only=False)
     init_scale: NotNegative = parameter(default=0.1, like=RBMTagger)
     n_models: Count = parameter(default=DiscriminativeRBM.n_models, like=DiscriminativeRBM)
+    scale_features: ScaleFeatures = parameter(default="auto")
     l2: NotNegative = parameter(default=0.3)
 
     _param_type = MLPParams

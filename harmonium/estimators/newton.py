@@ -26,7 +26,7 @@ TOLERANCE = 1e-5
 LEFT = 3 * ACCURACY  # of a step, for the next one: the accuracy above is in another norm
 BLOCK = 2**22  # entries of a (clips, tags) array that are solved at a time: 32 MiB
 TINY = 1e-300
-LEAST = 1e-12  # of the largest variance: what is less is rounding, in single precision
+MIN_VARIANCE = 1e-12  # relative to the largest; less is rounding error in single precision
 SMALL, LARGE = np.float32(1e-30), 1e15  # in single precision, whose squares it holds, too
 
 
@@ -167,7 +167,7 @@ def _solve(
     """
     G = problem.single
     unit = np.sqrt(_squares(gradient)) + TINY  # so that single precision has no small numbers
-    variance = np.maximum(problem.variance, LEAST)
+    variance = np.maximum(problem.variance, MIN_VARIANCE)
     inverse = problem.allowed / (s.sum(axis=0) * variance + problem.penalty + TINY)
     scale, share, penalty = _single(inverse), _single(s), _single(problem.penalty)
     residual = _single(-gradient / unit)

@@ -16,18 +16,16 @@ import polars as pl
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from harmonium.arrays import Arrays, Codes, Doubles, Floats, Mask, log_odds
+from harmonium.arrays import Arrays, Codes, Doubles, Floats, Mask
 from harmonium.data import Conditioning, Triples, normalise_tag, read_triples
 from harmonium.data.tables import as_strings, codes_in
 from harmonium.data.triples import Pairs
 from harmonium.errors import DataError, DataWarning, did_you_mean
+from harmonium.estimators.model_files import log_odds
 
 PARTS = ("user", "track", "clip")
-SEARCH = "search"
-"""The selection of auxiliary variables that the held-out pairs choose."""
-
-PRIOR_PAIRS = 30.0
-"""How many pairs of user and clip the model of related tags counts for."""
+SEARCH = "search"  # the selection of auxiliary variables that the held-out pairs choose
+PRIOR_PAIRS = 30.0  # how many pairs of user and clip the model of related tags counts for
 
 _NAMES = ("users", "items", "tracks", "tags")
 
@@ -45,7 +43,7 @@ class Others(NamedTuple):
     prior_users: float
 
     def __call__(self, counts: sp.csr_array, n: NDArray[Any]) -> Floats:
-        """u, (N, C), of counts (N, C) by so many others (N,)."""
+        """u, (N, C), of counts (N, C) by n other users (N,)."""
         n = n.astype(np.float32)[:, None]
         weight = np.maximum(n + np.float32(self.prior_users), np.float32(1e-6))
         deviation = counts.toarray().astype(np.float32) - n * self.rates
@@ -94,10 +92,8 @@ class Conditions(NamedTuple):
 def conditions_of(
     data: Conditioning, auxiliary: tuple[str, ...], others: Others | None
 ) -> Conditions:
-    """The conditions of a model of these pairs; where every track is one clip, tracks are left out.
-
-    They would be the clips a second time.
-    """
+    """The conditions of a model of these pairs."""
+    # Where every track is one clip, tracks would be the clips a second time: they are left out.
     tracks_are_clips = len(data.tracks) == len(data.items) and "clip" in auxiliary
     sizes = {"user": len(data.users), "track": len(data.tracks), "clip": len(data.items)}
     kept = [n for n in PARTS if n in auxiliary and not (n == "track" and tracks_are_clips)]
@@ -193,10 +189,8 @@ def read_any_triples(triples: Any) -> Triples:
 def with_vocabulary(
     triples: Triples, n_tags: int | None, pairs: Pairs | None
 ) -> tuple[Triples, Pairs | None]:
-    """The triples of the n most used tags, and who saw what.
-
-    Whoever gave an item only other tags has seen it and given none of these.
-    """
+    """The triples of the n most used tags, and who saw what."""
+    # Whoever gave an item only other tags has seen it and given none of these.
     if n_tags is None or n_tags >= len(triples.tags):
         return triples, pairs
     if pairs is None:
@@ -210,27 +204,22 @@ def with_vocabulary(
 
 
 def tag_positions(tags: Any, vocabulary: Sequence[str]) -> list[int]:
-    """Where each tag, as it is or in the usual spelling, is in the vocabulary.
-
-    Those that are not there are left out with a warning; if none is there, that is an error.
-    """
+    """Where each tag, as it is or in the usual spelling, is in the vocabulary."""
+    # Those that are not there are left out with a warning; if none is there, that is an error.
     place = {name: i for i, name in enumerate(vocabulary)}
-    found: list[int] = []
-    message = ""
+    found: dict[str, int | None] = {}
     for name in [tags] if isinstance(tags, str) else tags:
         if not isinstance(name, str):
             raise DataError(f"'tags' must hold names of tags. Got {name!r} instead.")
-        at = place.get(name, place.get(normalise_tag(name)))
-        if at is not None:
-            found.append(at)
-        elif not message:
-            hint = did_you_mean(name, vocabulary, n=3)
-            message = f"{name!r} is not among the {len(vocabulary):,} tags of the model.{hint}"
-    if message and not found:
-        raise DataError(message)
-    if message:
+        found[name] = place.get(name, place.get(normalise_tag(name)))
+    positions = list(dict.fromkeys(at for at in found.values() if at is not None))
+    if missing := [name for name, at in found.items() if at is None]:
+        hint = did_you_mean(missing[0], vocabulary, n=3)
+        message = f"{missing[0]!r} is not among the {len(vocabulary):,} tags of the model.{hint}"
+        if not positions:
+            raise DataError(message)
         warnings.warn(f"{message} It is ignored.", DataWarning, stacklevel=3)
-    return list(dict.fromkeys(found))
+    return positions
 
 
 def name_codes(wanted: Any, names: pl.Series, *, name: str) -> Codes:
@@ -375,10 +364,7 @@ def suggestions(
 def relations(
     tags: pl.Series, present: NDArray[np.floating], absent: NDArray[np.floating], tag: int, n: int
 ) -> pl.DataFrame:
-    """The n largest and the n smallest log-odds ratios, from probabilities with a tag and without.
-
-    Only tags above 0 are among the former, only tags below 0 among the latter.
-    """
+    """The n largest log-odds ratios above 0, and the n smallest below 0, with a tag and without."""
     present_odds, absent_odds = (log_odds(p.astype(np.float64), 1e-7) for p in (present, absent))
     change = present_odds - absent_odds
     change[tag] = 0

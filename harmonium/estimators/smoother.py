@@ -13,17 +13,9 @@ from sklearn.utils.validation import check_is_fitted
 from harmonium.arrays import Arrays, Codes, Floats, Ids
 from harmonium.data import Conditioning
 from harmonium.errors import DataError
+from harmonium.estimators import gradient_tagger
+from harmonium.estimators import pairs as inputs
 from harmonium.estimators.calibration import log_likelihood
-from harmonium.estimators.gradient_tagger import (
-    begin_history,
-    descend,
-    history_arrays,
-    keep,
-    numpy_params,
-    restore_history,
-    single_precision,
-    warn_if_interrupted,
-)
 from harmonium.estimators.model_files import StoredEstimator, finite_array, typed_array
 from harmonium.estimators.networks import (
     DiscriminativeRBM,
@@ -32,27 +24,7 @@ from harmonium.estimators.networks import (
     conditional_gradient,
     inference_options,
 )
-from harmonium.estimators.pairs import (
-    PARTS,
-    Conditions,
-    Others,
-    Smoothed,
-    auxiliary_selections,
-    changes,
-    conditions_of,
-    name_codes,
-    others_of,
-    packed_pairs,
-    read_any_triples,
-    relations,
-    suggestions,
-    tag_positions,
-    tag_rates,
-    unpacked_pairs,
-    with_counts,
-    with_vocabulary,
-    without,
-)
+from harmonium.estimators.pairs import Conditions, Others, Smoothed
 from harmonium.estimators.parameters import (
     Count,
     Jobs,
@@ -71,8 +43,7 @@ from harmonium.rbm.training import Optimiser, Penalty, Result
 
 RBM = DiscriminativeRBM
 
-MAX_HELD_OUT = 5000
-"""Pairs held out at most: more would tell little more, and take longer than training."""
+MAX_HELD_OUT = 5000  # pairs held out at most: more tell little, and take longer than training
 
 
 @estimator
@@ -118,7 +89,7 @@ class TagSmoother(StoredEstimator, BaseEstimator):
         """Which of "user", "track" and "clip" have rows in V; any of them, or none. Tracks are left
         out where every track is one clip. "search" tries every selection and keeps the one with the
         best log-likelihood of the pairs held out; it takes up to eight times as long.""",
-        default=PARTS,
+        default=inputs.PARTS,
         kw_only=False,
     )
     n_tags: Count | None = parameter("Learn the most used tags only; None for all.", default=None)
@@ -133,7 +104,7 @@ class TagSmoother(StoredEstimator, BaseEstimator):
     tolerance: NotNegative = parameter(default=RBM.tolerance, like=RBM)
     n_jobs: Jobs | None = parameter(default=RBM.n_jobs, like=RBM)
     prior_users: NotNegative = parameter(
-        "How many usual users are added to the others of a clip.", default=1.0
+        "Number of average users added to the other users of a clip.", default=1.0
     )
     tags_l2: NotNegative = parameter(
         """Strength of the ℓ2 penalty on U, against the sum of the pairs' log-likelihoods, as those
@@ -153,27 +124,27 @@ class TagSmoother(StoredEstimator, BaseEstimator):
     rows_l1: NotNegative = parameter(
         "Strength of ℓ1 on V, by proximal steps: zeros are exact.", default=0.0
     )
-    others_l1: NotNegative = parameter("Strength of ℓ1 on W, likewise.", default=0.0)
+    others_l1: NotNegative = parameter("Strength of ℓ1 on W, by proximal steps too.", default=0.0)
     hide_user: Share = parameter(
-        "The chance that a training pair loses its user, so that the model can do without.",
+        "Probability that a training pair loses its user, so that the model works without.",
         default=0.5,
     )
     hide_all: Share = parameter(
-        "The chance that a training pair loses everything that it is conditioned on.", default=0.2
+        "Probability that a training pair loses all of its conditions.", default=0.2
     )
     row_rate: Positive = parameter("Step length of V's rows.", default=0.3)
     learning_rate: Positive = parameter(default=RBM.learning_rate, like=RBM)
     schedule: Literal["constant", "inverse", "cosine"] = parameter(default="inverse", like=RBM)
     batch_size: Count = parameter("Pairs per step.", default=50)
-    max_epochs: Count = parameter("Passes over the pairs at most.", default=100)
+    max_epochs: Count = parameter("Maximum number of passes over the pairs.", default=100)
     patience: Count = parameter(
         """Epochs after which training stops, if the log-likelihood of the pairs held out, as that
         of new users, has not risen in them.""",
         default=20,
     )
-    validation_fraction: Share = parameter("Share of the pairs that is held out.", default=0.2)
+    validation_fraction: Share = parameter("Share of the pairs held out.", default=0.2)
     refit: bool = parameter(
-        "Then train once more with all pairs, for as many epochs as were best.", default=True
+        "Then train again on all pairs, for the best number of epochs.", default=True
     )
     random_state: Seed = parameter(default=RBM.random_state, like=RBM)
     verbose: Verbosity = parameter(default=RBM.verbose, like=RBM)
@@ -198,15 +169,15 @@ class TagSmoother(StoredEstimator, BaseEstimator):
         self
         """
         self._validate_params()
-        kept, pairs = with_vocabulary(read_any_triples(triples), self.n_tags, pairs)
+        kept, pairs = inputs.with_vocabulary(inputs.read_any_triples(triples), self.n_tags, pairs)
         data = Conditioning.from_triples(kept, tracks=tracks, pairs=pairs)
         inference_options(self, (self.n_hidden, len(data.tags)))
         seeds = check_random_state(self.random_state).randint(2**31 - 1, size=3)
         rng = np.random.default_rng(seeds[0])
         held_out = hold_out(rng, data, self.validation_fraction, MAX_HELD_OUT)
         parts, conditions, result = self._chosen(data, held_out, seeds[1:])
-        begin_history(self)
-        keep(self, result)
+        gradient_tagger.begin_history(self)
+        gradient_tagger.keep(self, [result])
         self._data, self._conditions = data, conditions
         self.baseline_ = rates_log_likelihood(data, held_out)
         if len(held_out) and self.refit and not result.interrupted:
@@ -214,16 +185,16 @@ class TagSmoother(StoredEstimator, BaseEstimator):
             conditions, again = self._train(data, none, seeds[1:], result.best_epoch, parts)
             if not again.interrupted:
                 self._conditions = conditions
-                self._params = numpy_params(again.params)
+                self._params = gradient_tagger.numpy_params(again.params)
             result = result._replace(interrupted=again.interrupted)
-        warn_if_interrupted(self, result.interrupted)
+        gradient_tagger.warn_if_interrupted(self, result.interrupted)
         return self
 
     def _chosen(
         self, data: Conditioning, held_out: NDArray[np.intp], seeds: Ids
     ) -> tuple[tuple[str, ...], Conditions, Result]:
         """The selection of auxiliary variables, and what training with it gave."""
-        selections = auxiliary_selections(self.auxiliary, data)
+        selections = inputs.auxiliary_selections(self.auxiliary, data)
         if len(selections) > 1 and not len(held_out):
             raise DataError(
                 "auxiliary='search' compares selections on held-out pairs, and there are none. Use "
@@ -247,14 +218,14 @@ class TagSmoother(StoredEstimator, BaseEstimator):
         auxiliary: tuple[str, ...],
     ) -> tuple[Conditions, Result]:
         """Train without the pairs held out, and stop early on them if there are any."""
-        known = without(data, held_out)
+        known = inputs.without(data, held_out)
         others = None
         if self.conditioning == "other_users":
-            others = others_of(known, float(self.prior_users))
-        conditions = conditions_of(known, auxiliary, others)
+            others = inputs.others_of(known, float(self.prior_users))
+        conditions = inputs.conditions_of(known, auxiliary, others)
         hidden = tuple(float(self.hide_user) * (name == "user") for name in conditions.names)
         gradient = conditional_gradient(self)
-        [result] = descend(
+        [result] = gradient_tagger.descend(
             [self],
             [self._start(np.random.default_rng(seeds[0]), known, conditions)],
             (*conditions(known, known.user, known.item), known.y.toarray().astype(np.float32)),
@@ -273,11 +244,13 @@ class TagSmoother(StoredEstimator, BaseEstimator):
         self, rng: np.random.Generator, data: Conditioning, conditions: Conditions
     ) -> Params:
         """Small random weights, no effect of user, track or clip, and d at the tags' log-odds."""
-        n, n_tags, rates = self.n_hidden, len(data.tags), tag_rates(data)
+        n, n_tags, rates = self.n_hidden, len(data.tags), inputs.tag_rates(data)
         U = rng.normal(0, 0.01, (n, n_tags))
         W = rng.normal(0, 1, (n, 0 if conditions.others is None else n_tags))
         V = np.zeros((sum(conditions.sizes), n_tags))
-        return single_precision(Params, U, W, V, np.zeros(n), np.log(rates / (1 - rates)))
+        return gradient_tagger.single_precision(
+            Params, U, W, V, np.zeros(n), np.log(rates / (1 - rates))
+        )
 
     def _penalty(self, conditions: Conditions, n_pairs: int) -> Penalty:
         """How strongly weights are drawn to 0, against the sum of the pairs' log-likelihoods.
@@ -289,7 +262,9 @@ class TagSmoother(StoredEstimator, BaseEstimator):
         parts = conditions.names
 
         def strengths(**values: Any) -> Params:
-            return single_precision(Params, *(values.get(name, 0) for name in Params._fields))
+            return gradient_tagger.single_precision(
+                Params, *(values.get(name, 0) for name in Params._fields)
+            )
 
         rows_l1 = dict.fromkeys(parts, float(self.rows_l1) * share)
         rows_l2 = {name: float(getattr(self, f"{name}_l2")) * share for name in parts}
@@ -356,7 +331,7 @@ class TagSmoother(StoredEstimator, BaseEstimator):
         names = self._data.items
         codes = np.arange(len(names), dtype=np.int32)
         if items is not None:
-            codes = name_codes(items, names, name="items")
+            codes = inputs.name_codes(items, names, name="items")
             if (codes < 0).any():
                 strange = ([items] if isinstance(items, str) else list(items))[int(codes.argmin())]
                 raise DataError(
@@ -382,7 +357,7 @@ class TagSmoother(StoredEstimator, BaseEstimator):
                 f"'smoothed' must have all {len(self._data.items):,} clips, as from smooth(). "
                 f"Got {len(P):,}."
             )
-        return changes(self._data, P)
+        return inputs.changes(self._data, P)
 
     def predict_user(self, user: Any, clip: Any) -> Smoothed:
         """p(y_j = 1) of a known user for a clip, given what the others gave it.
@@ -392,8 +367,8 @@ class TagSmoother(StoredEstimator, BaseEstimator):
         known, only the user's habits count.
         """
         check_is_fitted(self)
-        users = name_codes(user, self._data.users, name="user")
-        clips = name_codes(clip, self._data.items, name="clip")
+        users = inputs.name_codes(user, self._data.users, name="user")
+        clips = inputs.name_codes(clip, self._data.items, name="clip")
         if len(users) != len(clips) and 1 not in (len(users), len(clips)):
             raise DataError(
                 "'user' and 'clip' must have the same length, or one must be a single name. "
@@ -414,12 +389,13 @@ class TagSmoother(StoredEstimator, BaseEstimator):
         """
         check_is_fitted(self)
         vocabulary = self._data.tags.to_list()
-        found = tag_positions(tags, vocabulary)
+        found = inputs.tag_positions(tags, vocabulary)
         given = np.full((2, len(vocabulary)), np.nan, np.float32)
         given[0, found] = 1
         model, rates = self._without_clip(given)
-        present, usual = (with_counts(p, self._data.y, k) for p, k in ((model, found), (rates, [])))
-        return suggestions(self._data.tags, present, usual, found, n)
+        present = inputs.with_counts(model, self._data.y, found)
+        usual = inputs.with_counts(rates, self._data.y, [])
+        return inputs.suggestions(self._data.tags, present, usual, found, n)
 
     def related(self, tag: str, n: int = 10) -> pl.DataFrame:
         """The n tags that the use of a tag makes most likely, and the n that it makes least likely.
@@ -430,13 +406,13 @@ class TagSmoother(StoredEstimator, BaseEstimator):
         """
         check_is_fitted(self)
         vocabulary = self._data.tags.to_list()
-        found = tag_positions([tag], vocabulary)
+        found = inputs.tag_positions([tag], vocabulary)
         given = np.full((2, len(vocabulary)), np.nan, np.float32)
         given[:, found[0]] = 1, 0
         model = self._without_clip(given)
-        present = with_counts(model[0], self._data.y, found)
-        absent = with_counts(model[1], self._data.y, found, present=False)
-        return relations(self._data.tags, present, absent, found[0], n)
+        present = inputs.with_counts(model[0], self._data.y, found)
+        absent = inputs.with_counts(model[1], self._data.y, found, present=False)
+        return inputs.relations(self._data.tags, present, absent, found[0], n)
 
     def _predict(self, user: Codes, item: Codes) -> Floats:
         """p(y_j = 1), (N, C), of users for items by their codes; -1 is not known."""
@@ -459,15 +435,15 @@ class TagSmoother(StoredEstimator, BaseEstimator):
 
     def _learnt(self) -> tuple[Arrays, dict[str, Any]]:
         others = self._conditions.others
-        arrays = {"baseline": np.array([self.baseline_]), **packed_pairs(self._data)}
-        arrays |= history_arrays(self)
+        arrays = {"baseline": np.array([self.baseline_]), **inputs.packed_pairs(self._data)}
+        arrays |= gradient_tagger.history_arrays(self)
         if others is not None:
             arrays |= {"others.rates": others.rates, "others.spread": others.spread}
         about = {"parts": list(self._conditions.names), "best_epoch": self.best_epoch_}
         return arrays, about
 
     def _restore(self, arrays: Arrays, about: dict[str, Any]) -> None:
-        data = self._data = unpacked_pairs(arrays)
+        data = self._data = inputs.unpacked_pairs(arrays)
         others, n_tags = None, len(data.tags)
         if self.conditioning == "other_users":
             rates, spread = (
@@ -478,9 +454,9 @@ class TagSmoother(StoredEstimator, BaseEstimator):
                 raise ValueError("the others' tags are scaled for another vocabulary")
             if not (spread > 0).all():
                 raise ValueError("others.spread must be above 0")
-        self._conditions = conditions_of(data, tuple(about["parts"]), others)
+        self._conditions = inputs.conditions_of(data, tuple(about["parts"]), others)
         self.baseline_ = float(typed_array(arrays, "baseline")[0])
-        restore_history(self, arrays, about)
+        gradient_tagger.restore_history(self, arrays, about)
 
     def _shapes(self) -> dict[str, tuple[int, ...]]:
         n, n_tags = self.n_hidden, len(self._data.tags)
@@ -503,6 +479,6 @@ def rates_log_likelihood(data: Conditioning, held_out: NDArray[np.intp]) -> floa
     """Mean log-likelihood per tag of pairs held out, if all that is known is the tags' rates."""
     if not len(held_out):
         return float("nan")
-    rates = tag_rates(without(data, held_out))
+    rates = inputs.tag_rates(inputs.without(data, held_out))
     share = np.asarray(data.y[held_out].mean(axis=0)).ravel()
     return float(np.mean(share * np.log(rates) + (1 - share) * np.log1p(-rates)))

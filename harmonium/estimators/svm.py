@@ -12,23 +12,20 @@ from sklearn.svm import NuSVC
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_array
 
-from harmonium.arrays import Arrays, Doubles, Floats, is_soft
+from harmonium.arrays import Arrays, Doubles, Floats
 from harmonium.errors import DataError, DataWarning
 from harmonium.estimators.calibration import matching_thresholds
 from harmonium.estimators.classifier import Targets, tag_names
 from harmonium.estimators.linear import LinearParams, LinearTagger
-from harmonium.estimators.model_files import typed_array
+from harmonium.estimators.model_files import is_soft, typed_array
 from harmonium.estimators.parameters import Count, Jobs, Seed, estimator, parameter
 
-MIN_MARGIN = 1e-2
-"""Margins below this, for examples of unit length on average, are rounding: libsvm's tolerance."""
+MIN_MARGIN = 1e-2  # lower ones, for examples of mean length 1, are rounding: libsvm's tolerance
 
 
-Examples = tuple[NDArray[np.intp], NDArray[np.intp]]
-"""Rows of the positives and of the negatives chosen to train one SVM."""
+Examples = tuple[NDArray[np.intp], NDArray[np.intp]]  # rows of positives, of negatives
 
-Hyperplane = tuple[Doubles, float, float]
-"""w (D,) and d of the decision o = d + wx, and the ν it was found with."""
+Hyperplane = tuple[Doubles, float, float]  # w (D,) and d of o = d + wx, and the ν it was found with
 
 
 @estimator
@@ -77,9 +74,9 @@ class SVMTagger(LinearTagger):
     nu: Annotated[float, Interval(Real, 0, 1, closed="right")] = parameter(
         "ν, in (0, 1].", default=0.5, kw_only=False
     )
-    max_examples: Count = parameter("Positives, and negatives, at most for each tag.", default=200)
+    max_examples: Count = parameter("Maximum positives, and negatives, per tag.", default=200)
     balanced: bool = parameter(
-        "Take equally many positives and negatives; if False, up to ``max_examples`` of each.",
+        "Use as many positives as negatives; if False, up to ``max_examples`` of each.",
         default=True,
     )
     n_jobs: Jobs | None = parameter(
@@ -198,12 +195,7 @@ class SVMTagger(LinearTagger):
 
 
 def choose_examples(
-    labels: Floats,
-    counts: Floats,
-    max_examples: int,
-    rng: np.random.Generator,
-    *,
-    balanced: bool = True,
+    labels: Floats, counts: Floats, max_examples: int, rng: np.random.Generator, *, balanced: bool
 ) -> Examples:
     """Clips labelled 1 by falling count and clips labelled 0 by rising count; ties at random."""
     order = _by_falling_count(counts, rng)

@@ -24,8 +24,7 @@ from harmonium.evaluation.metrics import Integers, Ternary, at_least, ternary
 _LARGE_SHARE = 0.1
 """A group with more than this share of a fold is placed before all others, while there is room. To
 close a gap, two folds may come to differ by as much in size."""
-_MAX_TRIED = 100
-"""The groups of a fold tried for an exchange: the search stays fast for any number of groups."""
+_MAX_TRIED = 100  # groups of a fold tried for an exchange: fast for any number of groups
 _MIN_ROUNDS, _MAX_ROUNDS, _ROUNDS_TIMES_GROUPS = 10, 50, 50_000
 """The number of times that all gaps are tried; in between, fewer with more groups."""
 
@@ -161,6 +160,8 @@ def nested_folds(folds: ArrayLike) -> Iterator[Split]:
 class GroupedTagKFold(BaseCrossValidator):
     """``grouped_folds`` as a scikit-learn splitter, say for ``GridSearchCV(cv=...)``.
 
+    ``split(X, y, groups)`` takes labels of one tag, (n_clips,), or of several, (n_clips, n_tags).
+
     Parameters
     ----------
     n_splits : number of folds, at least 2.
@@ -187,17 +188,9 @@ class GroupedTagKFold(BaseCrossValidator):
         """Number of folds; the arguments are there for scikit-learn and not used."""
         return self.n_splits
 
-    def split(
+    def _iter_test_masks(
         self, X: Any, y: Any = None, groups: Any = None
-    ) -> Iterator[tuple[Integers, Integers]]:
-        """(train, test) indices for each fold.
-
-        Parameters
-        ----------
-        X : not used.
-        y : (n_clips, n_tags) labels, 0, 1 or NaN; (n_clips,) for a single tag.
-        groups : (n_clips,) the track or artist of each clip.
-        """
+    ) -> Iterator[NDArray[np.bool_]]:
         if y is None or groups is None:
             missing = "y" if y is None else "groups"
             raise DataError(
@@ -207,8 +200,7 @@ class GroupedTagKFold(BaseCrossValidator):
         labels = np.asarray(y)
         labels = labels[:, None] if labels.ndim == 1 else labels
         fold_of = grouped_folds(groups, labels, n_folds=self.n_splits, seed=self.random_state)
-        for fold in range(self.n_splits):
-            yield np.flatnonzero(fold_of != fold), np.flatnonzero(fold_of == fold)
+        yield from (fold_of == fold for fold in range(self.n_splits))
 
 
 def _positives_and_negatives(labels: Ternary, index: Integers, n: int) -> tuple[Integers, Integers]:
@@ -305,7 +297,7 @@ class Folds:
         return np.flatnonzero(self.fold == fold)
 
     def keeps_balance(self, clips: Integers, source: int, target: int) -> NDArray[np.bool_]:
-        """Whether so many clips may go from one fold to the other without upsetting their sizes."""
+        """Whether moving ``clips`` clips from one fold to the other keeps the sizes balanced."""
         gap = self.size[source] - self.size[target]
         return np.abs(gap - 2 * clips) <= max(abs(gap), _LARGE_SHARE * self.capacity)
 
@@ -331,10 +323,12 @@ def _place_large(folds: Folds) -> None:
 
 
 def _place_by_rarest_column(folds: Folds) -> None:
-    """Iterative stratification of all groups that have no fold yet."""
+    """Iterative stratification of the groups without a fold, by the column with fewest of them."""
     share = folds.counts.sum(axis=0) / folds.n_folds
-    for groups, column in _rarest_first(folds):
-        for group in groups.tolist():
+    while (left := folds.has[folds.fold < 0].sum(axis=0)).any():
+        column = int(np.argmin(np.where(left > 0, left, np.inf)))
+        groups = np.flatnonzero((folds.fold < 0) & (folds.has[:, column] > 0))
+        for group in groups[np.argsort(-folds.counts[groups, column], kind="stable")].tolist():
             # In this order: the fold lacks the column, misses more of its share, lacks more of the
             # group's other columns, is smaller.
             first = folds.lacks[:, column].tolist()
@@ -354,23 +348,9 @@ def _with_room(folds: Folds, group: int) -> list[int]:
     return fits or [int(np.argmin(folds.size))]
 
 
-def _rarest_first(folds: Folds) -> Iterator[tuple[Integers, int]]:
-    """(groups not placed yet that have the column, column), fewest groups first, at each time."""
-    while True:
-        waiting = folds.fold < 0
-        left = folds.has[waiting].sum(axis=0)
-        if not left.any():
-            return
-        column = int(np.argmin(np.where(left > 0, left, np.inf)))
-        groups = np.flatnonzero(waiting & (folds.has[:, column] > 0))
-        yield groups[np.argsort(-folds.counts[groups, column], kind="stable")], column
-
-
 def _close_gaps(folds: Folds, rng: np.random.Generator) -> None:
-    """Close one gap after another; a change may open as many as it closes, but never more.
-
-    Changes that gain nothing lead, at random, to others that do.
-    """
+    """Close one gap after another; a change may open as many as it closes, but never more."""
+    # Changes that gain nothing lead, at random, to others that do.
     enough = folds.has.sum(axis=0) >= folds.n_folds
     rounds = np.clip(_ROUNDS_TIMES_GROUPS // len(folds.sizes), _MIN_ROUNDS, _MAX_ROUNDS)
     for _ in range(rounds):
@@ -424,10 +404,8 @@ def _exchange_gains(
     source: int,
     target: int,
 ) -> NDArray[np.float32]:
-    """(len(others),) gain of moving the group to the target and one of the others back.
-
-    ``returns`` is the gain of moving one of the others back while the group is still at the source.
-    """
+    """(len(others),) gain of moving the group to the target and one of the others back."""
+    # ``returns``: of moving one of the others back while the group is still at the source
     first = folds.gain(np.array([group]), source, target)
     before = folds.value(target, source)
     folds.place(group, target)

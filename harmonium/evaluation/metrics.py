@@ -42,7 +42,7 @@ class MetricResult:
 
     @property
     def mean(self) -> float:
-        """Mean over the defined values; NaN where there is none."""
+        """Mean over the defined values; NaN if there is none."""
         return float(np.nanmean(self.values)) if self.n_defined else float("nan")
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
@@ -182,7 +182,7 @@ def matrix(name: str, values: ArrayLike, axes: str = "(n_clips, n_tags)") -> NDA
 
 
 def at_least(name: str, value: int, least: int) -> int:
-    """The value, or ``DataError`` unless it is a whole number of at least so much."""
+    """The value, or ``DataError`` unless it is a whole number of at least ``least``."""
     if not isinstance(value, int | np.integer) or value < least:
         raise DataError(f"{name} must be a whole number, at least {least}. Got {value!r}.")
     return int(value)
@@ -298,26 +298,19 @@ def _pairs_won(keys: Integers) -> Floats:
     n_positive = positive.sum(axis=1)
     # i of the clips before the i-th positive are positives; with equal score, all negatives are.
     won_or_tied = positive @ np.arange(keys.shape[1]) - n_positive * (n_positive - 1) // 2
-    return won_or_tied - _pairs_tied(keys) / 2
-
-
-def _pairs_tied(keys: Integers) -> Floats:
-    """(t,) number of (positive, negative) pairs with equal scores."""
     # Where the last bit alone changes, a run of negatives meets the positives with their score.
     meets = np.zeros(keys.shape, dtype=bool)
     np.equal(keys[:, 1:] ^ keys[:, :-1], 1, out=meets[:, 1:])
-    n_tags, n_clips = keys.shape
     if not meets.any():
-        return np.zeros(n_tags)
+        return won_or_tied.astype(np.float64)
     begins = np.ones(keys.shape, dtype=bool)
     np.not_equal(keys[:, 1:], keys[:, :-1], out=begins[:, 1:])
-    starts = np.flatnonzero(begins)
+    starts, meeting = np.flatnonzero(begins), np.flatnonzero(meets)
     lengths = np.diff(starts, append=keys.size)
-    meeting = np.flatnonzero(meets)
     run = np.searchsorted(starts, meeting)
     pairs = lengths[run - 1] * lengths[run]
-    per_tag = np.bincount(meeting // n_clips, weights=pairs, minlength=n_tags)
-    return per_tag.astype(np.float64)
+    tied = np.bincount(meeting // keys.shape[1], weights=pairs, minlength=len(keys))
+    return won_or_tied - tied / 2
 
 
 def _sorted_keys(labels: Ternary, scores: NDArray[np.floating]) -> Iterator[tuple[slice, Integers]]:
@@ -414,7 +407,7 @@ def log_loss_per_tag(Y: ArrayLike, S: ArrayLike) -> MetricResult:
 
 @dataclass(frozen=True, eq=False)
 class Reliability:
-    """How often it was true where about so much was predicted; sums, so that those of folds add."""
+    """How often predictions came true, by probability; as sums, so that folds can be added."""
 
     n: Integers
     """(n_bins,) labels in each bin."""

@@ -80,10 +80,23 @@ def paired_t_tests(
             "A and B must have the same shape (n_folds, n_tags). Got "
             f"{first.shape} and {second.shape}; score both models on the same folds and tags."
         )
-    mean, t, p, n_folds = _paired_t(first - second)
+    differences = first - second
+    paired = ~np.isnan(differences)
+    n = paired.sum(axis=0)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        mean = np.where(paired, differences, 0.0).sum(axis=0) / n
+        deviations = np.where(paired, differences - mean, 0.0)
+        variance = (deviations**2).sum(axis=0) / (n - 1)
+        # Rounding of the mean leaves a trace of variance in differences that are all equal.
+        least, most = (f.reduce(differences, initial=np.nan) for f in (np.fmin, np.fmax))
+        constant = least == most
+        t = mean / np.sqrt(np.where(constant, 0.0, variance) / n)
+    t[constant & (mean == 0)] = 0.0
+    t[n < 2] = np.nan
+    p = 2 * special.stdtr(n - 1, -np.abs(t))
     few = "fewer than two folds with both scores"
-    reasons = dict.fromkeys(np.flatnonzero(n_folds < 2).tolist(), few)
-    return PairedTests(mean, t, p, adjust_p_values(p, correction), n_folds, float(alpha), reasons)
+    reasons = dict.fromkeys(np.flatnonzero(n < 2).tolist(), few)
+    return PairedTests(mean, t, p, adjust_p_values(p, correction), n, float(alpha), reasons)
 
 
 def adjust_p_values(p: ArrayLike, correction: str) -> Floats:
@@ -115,7 +128,7 @@ class FriedmanTest:
     statistic: float
     """Friedman's χ², corrected for ties."""
     p: float
-    """Probability of so large a statistic if all models were alike."""
+    """Probability of a statistic at least this large if all models were alike."""
     average_ranks: Floats
     """(k,) mean rank of each model over the blocks; 1 is best."""
     critical_difference: float
@@ -173,26 +186,6 @@ def nemenyi_critical_difference(n_models: int, n_blocks: int, *, alpha: float = 
     """CD = q_α √(k(k+1) / 6n), the least significant difference of average ranks."""
     q = stats.studentized_range.ppf(1 - alpha, n_models, np.inf) / np.sqrt(2)
     return float(q * np.sqrt(n_models * (n_models + 1) / (6 * n_blocks)))
-
-
-def _paired_t(differences: Floats) -> tuple[Floats, Floats, Floats, Integers]:
-    """(mean, t, p, n) for each column of (n_folds, n_tags) differences, leaving NaN out."""
-    paired = ~np.isnan(differences)
-    n = paired.sum(axis=0)
-    known = np.where(paired, differences, 0.0)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        mean = known.sum(axis=0) / n
-        deviations = np.where(paired, differences - mean, 0.0)
-        variance = (deviations**2).sum(axis=0) / (n - 1)
-        # Rounding of the mean leaves a trace of variance in differences that are all equal.
-        constant = np.fmin.reduce(differences, initial=np.nan) == np.fmax.reduce(
-            differences, initial=np.nan
-        )
-        t = mean / np.sqrt(np.where(constant, 0.0, variance) / n)
-    t[constant & (mean == 0)] = 0.0
-    t[n < 2] = np.nan
-    p = 2 * special.stdtr(n - 1, -np.abs(t))
-    return mean, t, p, n
 
 
 def _scores(name: str, values: ArrayLike, axes: str) -> Floats:

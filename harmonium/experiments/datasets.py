@@ -74,7 +74,12 @@ CATALOGUE = {
         DatasetSpec(name="msd", label="msd-70", n_tags=70, options={"n_tags": 70}),
         DatasetSpec(name="msd", label="msd-100", n_tags=100, options={"n_tags": 100}),
         DatasetSpec(name="hetrec-msd", label="hetrec-msd", n_tags=100),
-        DatasetSpec(name="mulan:cal500", label="cal500", groups="item"),
+        *(
+            DatasetSpec(name=f"mulan:{name}", label=name, groups="item")
+            for name in ("cal500", "scene", "birds", "bibtex", "emotions", "yeast")
+        ),
+        DatasetSpec(name="4q", label="4q"),
+        DatasetSpec(name="gtzan", label="gtzan", groups="item"),
         DatasetSpec(name="mturk", label="mturk", n_tags=77, groups="track"),
         DatasetSpec(name="mturk", label="mturk-27", n_tags=27, groups="track"),
         DatasetSpec(name="majmin", label="majmin", n_tags=77, groups="track"),
@@ -101,7 +106,7 @@ class PreparedDataset:
     counts: NDArray[np.float32]
     """(n_clips, n_tags) how many people gave the tag, or which share of the clip's listeners where
     the labels go by shares; the SVM prefers clips with many."""
-    n_timbre: int  # so many features, the first, are about timbre; 0 where that is not known
+    n_timbre: int  # number of timbre features, which come first; 0 if unknown
     source: Dataset
 
     def targets(self, unsure: float | str) -> NDArray[np.float32]:

@@ -17,9 +17,10 @@ import numpy as np
 from harmonium.experiments.datasets import UNKNOWN, DatasetSpec
 from harmonium.experiments.recipe import ARM_AXES, Known, ModelSpec, Recipe
 
-MEANING = 2
+MEANING = 3
 """Raised whenever runs of the same description come out otherwise, so that old results are not
-taken for new ones. 2: artists are grouped by `artist_key`; SVMs choose clips by shares."""
+taken for new ones. 2: artists are grouped by `artist_key`; SVMs choose clips by shares. 3: models
+with few clips are trained for longer."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,9 +63,15 @@ class Run:
     known: tuple[Known, ...]
     n_folds: int
     test_fold: int
-    valid_fold: int
+    valid_fold: int | None  # None: each of the other folds in turn, of one member of the model
     seed: int
     search_known: tuple[Known, ...] = (0.0,)
+    refit: bool = False
+
+    @property
+    def place(self) -> tuple[int, int]:
+        """Its test fold and validation fold; twice the test fold where each other one validates."""
+        return self.test_fold, self.test_fold if self.valid_fold is None else self.valid_fold
 
     @cached_property
     def key(self) -> str:
@@ -72,8 +79,9 @@ class Run:
         content = asdict(self) | {"meaning": MEANING}
         del content["model"]
         del content["dataset"]["label"]
-        if self.search_known == (0.0,):  # as runs were named before there was a choice
-            del content["search_known"]
+        for name in ("search_known", "refit"):  # as runs were named before there was a choice
+            if getattr(self, name) == getattr(Run, name):
+                del content[name]
         text = json.dumps(content, sort_keys=True)
         return hashlib.blake2b(text.encode(), digest_size=10).hexdigest()
 
@@ -122,7 +130,7 @@ def grid(values: Mapping[str, Iterable[Any]]) -> list[dict[str, Any]]:
 
 
 def arms(recipe: Recipe) -> list[Arm]:
-    """Every combination of dataset, model and what varies, except impossible ones.
+    """Every combination of dataset, model and what varies, except skipped and impossible ones.
 
     Only tags whose givers are known can be smoothed, only features of sound have groups, and a
     small dataset has no large part.
@@ -135,7 +143,8 @@ def arms(recipe: Recipe) -> list[Arm]:
             own = {name: point.pop(name) for name in ARM_AXES}
             arm = Arm(dataset=dataset, model=model, settings=point, **own)
             if (
-                (dataset.has_triples or not arm.smoothing)
+                dataset.label not in model.skip
+                and (dataset.has_triples or not arm.smoothing)
                 and (dataset.has_audio or arm.features == "all")
                 and (arm.unsure == UNKNOWN or not arm.smoothing)  # smoothing gives probabilities
                 and arm.clips <= most
@@ -150,13 +159,16 @@ def fold_state(recipe: Recipe, arm: Arm, test_fold: int, results: Results) -> Fo
     Settings are chosen by the mean AUC over tags and the first ``search_folds`` validation folds,
     asked as ``search_known`` says; the test fold has no part in it.
     """
-    others = [(test_fold + i) % recipe.n_folds for i in range(1, recipe.n_folds)]
+    n_folds = recipe.n_folds
+    others: list[int | None] = [(test_fold + i) % n_folds for i in range(1, n_folds)]
+    others = [None] if recipe.cross_fit else others
     axes = ("inference", "known", "n_folds", "seed", "search_known")
     common: dict[str, Any] = {name: getattr(recipe, name) for name in axes}
     common |= {name: getattr(arm, name) for name in ("dataset", *ARM_AXES)}
     common |= {"model": arm.model.name, "estimator": arm.model.estimator, "test_fold": test_fold}
+    common["refit"] = arm.model.refit
 
-    def runs_with(settings: dict[str, Any], folds: list[int]) -> list[Run]:
+    def runs_with(settings: dict[str, Any], folds: Sequence[int | None]) -> list[Run]:
         return [Run(**common, settings=settings, valid_fold=fold) for fold in folds]
 
     settings = {**arm.model.settings, **arm.settings}
@@ -211,6 +223,8 @@ def missing(recipe: Recipe, results: Results) -> list[Run]:
 def most_runs(recipe: Recipe, arm: Arm) -> int:
     """How many runs an arm takes at most: stages may repeat one another's points."""
     stages = [len(grid(values)) for values in arm.model.search]
-    searched = recipe.search_folds * sum(size for size in stages if size > 1)
-    again = recipe.search_folds if max(stages, default=1) > 1 else 0  # the winner's
-    return (searched - again + recipe.n_folds - 1) * recipe.n_folds
+    n_final = 1 if recipe.cross_fit else recipe.n_folds - 1
+    n_search = min(recipe.search_folds, n_final)
+    searched = n_search * sum(size for size in stages if size > 1)
+    again = n_search if max(stages, default=1) > 1 else 0  # the winner's
+    return (searched - again + n_final) * recipe.n_folds

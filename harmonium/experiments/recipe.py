@@ -40,6 +40,8 @@ MODELS = {
     ),
     f"{SKLEARN}MLPClassifier": "sklearn.neural_network",
     f"{SKLEARN}LogisticRegression": "sklearn.linear_model",
+    f"{SKLEARN}ExtraTreesClassifier": "sklearn.ensemble",
+    f"{SKLEARN}HistGradientBoostingClassifier": "sklearn.ensemble",
 }
 """Name -> the module of its class. Estimators of Harmonium take unknown and soft labels."""
 
@@ -62,6 +64,8 @@ class ModelSpec:
     estimator: str  # one of `MODELS`
     settings: dict[str, Any] = field(default_factory=dict)
     search: tuple[dict[str, tuple[Any, ...]], ...] = ()  # each around what the one before found
+    skip: tuple[str, ...] = ()  # datasets that it takes too long for
+    refit: bool = False  # cross-fitted, but tested as one model of all training clips
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,6 +82,7 @@ class Recipe:
     n_folds: int = 5
     search_folds: int = 4  # validation folds that the search uses; the final runs use all
     search_known: tuple[Known, ...] = (0.0,)  # what the search gives; the mean over these chooses
+    cross_fit: bool = False  # a model is the mean of members, each stopped on another fold
     seed: int = 0
     note: str = ""  # said in the report
 
@@ -108,7 +113,7 @@ def parse_recipe(text: str, *, trusted: bool = False) -> Recipe:
         table = tomllib.loads(text)
     except (ValueError, RecursionError) as error:  # not TOML, too large a number, too deep
         raise DataError(f"This is not TOML: {error}.") from None
-    own = {"title", "form", "seed", "n_folds", "search_folds", "search_known", "note"}
+    own = {"title", "form", "seed", "n_folds", "search_folds", "search_known", "cross_fit", "note"}
     tables = {"datasets", "dataset", "model", "vary", "tests"}
     _check(table, own | tables, where="a recipe", needed=("title", "form", "model"))
     tests = table.get("tests", {})
@@ -122,9 +127,14 @@ def parse_recipe(text: str, *, trusted: bool = False) -> Recipe:
     )
     if recipe.search_folds >= n_folds:
         raise DataError(f"'search_folds' must be at most {n_folds - 1}, one less than 'n_folds'.")
-    _check_distinct("dataset label", [spec.label for spec in recipe.datasets])
+    if recipe.cross_fit and recipe.search_known != (0.0,):
+        raise DataError("'search_known' must be [0.0] with 'cross_fit'.")
+    labels = [spec.label for spec in recipe.datasets]
+    _check_distinct("dataset label", labels)
     _check_distinct("model name", [spec.name for spec in recipe.models])
     for model in () if trusted else recipe.models:
+        for label in model.skip:
+            _check_choice("a dataset of the recipe", label, labels)
         varied = [key for key in recipe.vary if key not in ARM_AXES]
         _check_settings(model, model.settings, where=f"settings of model '{model.name}'")
         _check_settings(model, chain(*model.search), where=f"search of model '{model.name}'")
@@ -214,8 +224,8 @@ _RULES: dict[str, Rule] = {
         ("settings options vary tests", (_is_table, "a table")),
         ("dataset model", (lambda value: bool(value) and _are_tables(value), "[[...]] tables")),
         ("search", (lambda v: _is_table(v) or _are_tables(v), "a table or a list of tables")),
-        ("datasets", (lambda value: isinstance(value, list), "a list of names")),
-        ("smoothing", (lambda value: isinstance(value, bool), "a list of true and false")),
+        ("datasets skip", (lambda value: isinstance(value, list), "a list of names")),
+        ("cross_fit refit smoothing", (lambda value: isinstance(value, bool), "true or false")),
         ("unsure", (_is_unsure, f'"{UNKNOWN}" or probabilities between 0 and 1')),
         ("known search_known", (_is_known, f"shares from 0 to below 1, or '{ONE}'")),
     )

@@ -145,7 +145,7 @@ def progress(recipe: Recipe, store: ResultStore) -> pl.DataFrame:
     """How far an experiment is: a row per dataset and model.
 
     Its columns: the most runs that it takes (total), those that ended (done), their mean seconds,
-    and the mean AUC over tags and finished test folds; null where there is none yet.
+    and the mean AUC over tags and finished test folds; null if there is none yet.
     """
     parts = ("seconds", "test_seconds", "smoothing_seconds")
     rows = []

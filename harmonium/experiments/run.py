@@ -1,6 +1,7 @@
 """Runs an experiment: does what is missing, until nothing is.
 
-One run trains a model on some folds, stops early on another, and tests it on the last.
+One run trains a model on some folds, stops early on another, and tests it on the last. Or it trains
+a member of a model for each fold but that of the test, and tests the mean of their log-odds.
 """
 
 import inspect
@@ -12,7 +13,7 @@ import warnings
 from collections import defaultdict, deque
 from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import closing
-from functools import lru_cache
+from functools import lru_cache, partial
 from importlib.metadata import version
 from typing import Any, NamedTuple
 
@@ -22,14 +23,12 @@ from numpy.typing import NDArray
 from harmonium import __version__
 from harmonium.engine import Runner, TaskOutcome
 from harmonium.errors import DataError, HarmoniumError
-from harmonium.estimators.model_files import observed_fraction
+from harmonium.estimators.model_files import mean_probabilities, observed_fraction
 from harmonium.evaluation import (
     MetricResult,
-    Split,
     auc_per_clip,
     auc_per_tag,
     grouped_folds,
-    nested_folds,
     precision_at_k_per_clip,
     reliability,
 )
@@ -45,6 +44,7 @@ except ImportError:  # Windows
     resource = None  # type: ignore[assignment]
 
 Matrix = NDArray[np.float32]
+Rows = NDArray[np.intp]
 
 STACKED = "stacked"
 """The engine that trains many models as one program, on the GPU that JAX finds."""
@@ -139,17 +139,15 @@ def _stacks(runs: Iterable[Run]) -> list[Runs]:
 
     stacks: dict[Any, list[Run]] = defaultdict(list)
     for run in runs:
-        model = build_model(run.estimator, run.settings, seed=0)
         alike: Any = run.key
-        shared = signature(model)
+        shared = signature(_model(run))
         if shared is not None and not run.smoothing:
             alike = (run.dataset, run.features, run.clips, run.unsure, shared)
         stacks[alike].append(run)
-    parts = [
-        tuple(members[first : first + MAX_STACK])
-        for members in stacks.values()
-        for first in range(0, len(members), MAX_STACK)
-    ]
+    parts = []
+    for runs in stacks.values():
+        size = MAX_STACK // (1 if runs[0].valid_fold is not None else runs[0].n_folds - 1)
+        parts += [tuple(runs[first : first + size]) for first in range(0, len(runs), size)]
 
     def order(runs: Runs) -> tuple[bool, int]:
         return "RBM" not in runs[0].estimator, -len(runs) * (runs[0].dataset.n_clips or 1)
@@ -165,27 +163,27 @@ def _train_and_test(runs: Runs) -> list[RunOutput]:
     """
     run, data = runs[0], load_dataset(runs[0].dataset)
     X = data.features(run.features)
+    folds = None if run.valid_fold is not None else _folds(data, run.n_folds, run.seed)
     splits = [_split(each, data) for each in runs]
-    models = [
-        build_model(r.estimator, r.settings, seed=_seed(r.seed, r.test_fold, r.valid_fold))
-        for r in runs
-    ]
-    train, valid = [split.train for split in splits], [split.valid for split in splits]
+    models = [_model(each) for each in runs]
+    train, valid, _ = zip(*splits, strict=True)
     began = time.perf_counter()
-    which = (run.dataset, run.n_folds, run.test_fold, run.valid_fold, run.seed)
+    which = (run.dataset, run.n_folds, *run.place, run.seed)
     targets = _smoothed_tags(*which) if run.smoothing else data.targets(run.unsure)
     smoothed = time.perf_counter()
     if len(runs) > 1:
         from harmonium.estimators.gradient_tagger import fit_stacked  # imports JAX
 
-        fit_stacked(models, X, data.Y, train, valid, targets=targets)
+        fit_stacked(models, X, data.Y, train, valid, targets=targets, folds=folds)
     else:
-        labels: Matrix | None = targets[train[0]]
-        more = {}
+        rows, labels = train[0], targets[train[0]]
+        more: dict[str, Any] = {"eval_set": (X[valid[0]], data.Y[valid[0]])}
+        if folds is not None:
+            more = {"groups": folds[rows], "eval_y": data.Y[rows]}
         if run.estimator == "SVMTagger":
-            labels = None if run.smoothing else data.Y[train[0]]
-            more["counts"] = (targets if run.smoothing else data.counts)[train[0]]
-        models[0].fit(X[train[0]], labels, (X[valid[0]], data.Y[valid[0]]), **more)
+            labels = None if run.smoothing else data.Y[rows]
+            more["counts"] = (targets if run.smoothing else data.counts)[rows]
+        models[0].fit(X[rows], labels, **more)
     seconds = (time.perf_counter() - smoothed) / len(runs)
     return [
         _test(*of_run, X, data, seconds=seconds, smoothing=smoothed - began)
@@ -193,28 +191,28 @@ def _train_and_test(runs: Runs) -> list[RunOutput]:
     ]
 
 
-def _split(run: Run, data: PreparedDataset) -> Split:
+def _split(run: Run, data: PreparedDataset) -> tuple[Rows, Rows, Rows]:
     """The clips that a run trains on, stops early on and tests on.
 
-    A run on fewer clips trains on a part of those that a run on more clips takes.
+    A run on fewer clips trains on a part of those that a run on more clips takes. Members of a
+    model stop early on folds of the training clips.
     """
-    split = _splits(data, run.n_folds, run.seed)[run.test_fold, run.valid_fold]
-    if not run.clips:
-        return split
-    if run.clips > len(split.train):
+    folds = _folds(data, run.n_folds, run.seed)
+    train = np.flatnonzero((folds != run.test_fold) & (folds != run.valid_fold))
+    if run.clips > len(train):
         raise DataError(
-            f"clips = {run.clips} is more than the {len(split.train)} training clips that "
+            f"clips = {run.clips} is more than the {len(train)} training clips that "
             f"'{run.dataset.label}' has. Ask for fewer."
         )
-    rng = np.random.default_rng((run.seed, run.test_fold, run.valid_fold))
-    return split._replace(train=np.sort(rng.permutation(split.train)[: run.clips]))
+    if run.clips:
+        rng = np.random.default_rng((run.seed, *run.place))
+        train = np.sort(rng.permutation(train)[: run.clips])
+    return train, np.flatnonzero(folds == run.valid_fold), np.flatnonzero(folds == run.test_fold)
 
 
 @lru_cache(maxsize=2)
-def _splits(data: PreparedDataset, n_folds: int, seed: int) -> dict[tuple[int, int], Split]:
-    """All splits of a dataset, by test fold and validation fold."""
-    folds = grouped_folds(data.groups, data.Y, n_folds=n_folds, seed=seed)
-    return {(split.test_fold, split.valid_fold): split for split in nested_folds(folds)}
+def _folds(data: PreparedDataset, n_folds: int, seed: int) -> Rows:
+    return grouped_folds(data.groups, data.Y, n_folds=n_folds, seed=seed)
 
 
 def _seed(*parts: int) -> int:
@@ -227,14 +225,14 @@ def _smoothed_tags(
     dataset: DatasetSpec, n_folds: int, test_fold: int, valid_fold: int, seed: int
 ) -> Matrix:
     data = load_dataset(dataset)
-    train = _splits(data, n_folds, seed)[test_fold, valid_fold].train
-    return data.smoothed(train, seed=_seed(seed, test_fold, valid_fold))
+    train = ~np.isin(_folds(data, n_folds, seed), (test_fold, valid_fold))
+    return data.smoothed(np.flatnonzero(train), seed=_seed(seed, test_fold, valid_fold))
 
 
 def _test(
     run: Run,
     model: Any,
-    split: Split,
+    split: tuple[Rows, Rows, Rows],
     X: Matrix,
     data: PreparedDataset,
     *,
@@ -243,14 +241,20 @@ def _test(
 ) -> RunOutput:
     """How well a trained model answers, and what it took."""
     began = time.perf_counter()
-    valid = (X[split.valid], data.Y[split.valid])
+    train, valid, test = split
     seed = (run.seed, run.test_fold)
-    valid_auc = validation_score(model, *valid, run.search_known, (*seed, run.valid_fold))
+    if run.valid_fold is None:
+        held_out = [model.folds_ == fold for fold in np.unique(model.folds_)]
+        labels, scores = data.Y[train], model.held_out_
+        valid_auc = float(np.mean([auc_per_tag(labels[own], scores[own]).mean for own in held_out]))
+    else:
+        asked = (X[valid], data.Y[valid], run.search_known, (*seed, run.valid_fold))
+        valid_auc = validation_score(model, *asked)
     tests = []
     for way in ways_to_test(run.inference, run.known):
         if way.inference is not None:
             model.set_params(inference=way.inference)
-        measures = judge(model, X[split.test], data.Y[split.test], way.known, seed)
+        measures = judge(model, X[test], data.Y[test], way.known, seed)
         tests.append({**way._asdict(), **measures})
     epochs = int(getattr(model, "best_epoch_", 0))
     measured = {
@@ -258,7 +262,7 @@ def _test(
         "test_seconds": time.perf_counter() - began,
         "smoothing_seconds": smoothing,
         "seconds_to_best": float(sum(model.history_["seconds"][:epochs])) if epochs else None,
-        "clips": len(split.train),
+        "clips": len(train),
         "peak_memory_mb": peak_memory_mb(),
         "versions": _versions(),
     }
@@ -297,32 +301,78 @@ def build_model(estimator: str, settings: dict[str, Any], *, seed: int) -> Any:
     return ScikitLearnTagger(model) if estimator.startswith(SKLEARN) else model
 
 
-class ScikitLearnTagger:
-    """scikit-learn's own classifier on standardised features, one per tag where it has to be.
+def _model(run: Run) -> Any:
+    """The untrained model of a run."""
+    make = partial(build_model, run.estimator, seed=_seed(run.seed, *run.place))
+    has = inspect.signature(model_class(run.estimator)).parameters
+    if run.valid_fold is not None:  # as in the paper, features are standardised
+        usual = {"scale_features": "standard"} if "scale_features" in has else {}
+        return make(usual | run.settings)
+    if "n_models" in has:
+        return make(run.settings | {"n_models": run.n_folds - 1})
+    return CrossFitted(partial(make, run.settings), refit=run.refit)
 
-    An unknown label counts as absent: these classifiers have no other way to take it.
+
+class CrossFitted:
+    """A model for each fold, trained on the other folds, of a kind that does not do so itself."""
+
+    def __init__(self, make: Callable[[], Any], *, refit: bool) -> None:
+        self.make, self.refit = make, refit
+
+    def fit(self, X: Matrix, y: Matrix | None, *, groups: Rows, eval_y: Matrix, **more: Any) -> Any:
+        """Learn; ``groups`` is the fold of each clip, and ``more`` has a row for each clip, too."""
+        self.folds_, self.held_out_ = groups, np.empty(eval_y.shape, np.float32)
+        self.members = []
+        for fold in np.unique(groups):
+            own, rest = groups == fold, groups != fold
+            of_rest = {name: rows[rest] for name, rows in more.items()}
+            labels, held_out = None if y is None else y[rest], (X[own], eval_y[own])
+            self.members.append(self.make().fit(X[rest], labels, held_out, **of_rest))
+            about = questions(eval_y[own], 0.0, ())
+            self.held_out_[own] = answers(self.members[-1], X[own], about)
+        if self.refit:
+            self.members = [self.make().fit(X, y, **more)]
+        return self
+
+
+class ScikitLearnTagger:
+    """scikit-learn's own classifier on standardised features.
+
+    There is one for all tags where it takes several and all labels are known; else one for each
+    tag, trained on the clips whose label is known.
     """
 
     def __init__(self, classifier: Any) -> None:
-        from sklearn.multiclass import OneVsRestClassifier
-        from sklearn.neural_network import MLPClassifier
-        from sklearn.pipeline import make_pipeline
-        from sklearn.preprocessing import StandardScaler
-
-        several = isinstance(classifier, MLPClassifier)
-        classifier = classifier if several else OneVsRestClassifier(classifier)
-        self._pipeline = make_pipeline(StandardScaler(), classifier)
+        self.classifier = classifier
 
     def fit(self, X: Matrix, Y: Matrix, eval_set: object = None) -> "ScikitLearnTagger":
         """Learn; there is no early stopping on ``eval_set``."""
+        from sklearn.base import clone
+        from sklearn.multiclass import OneVsRestClassifier
+        from sklearn.pipeline import make_pipeline
+        from sklearn.preprocessing import StandardScaler
+        from sklearn.utils import get_tags
+
+        known, classifier = ~np.isnan(Y), self.classifier
+        self._at_once = get_tags(classifier).classifier_tags.multi_label and known.all()
+        tasks: Any = [(Y, ...)] if self._at_once else zip(Y.T, known.T, strict=True)
+        if not self._at_once:
+            classifier = OneVsRestClassifier(classifier)  # takes a tag that all clips have, too
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # a network that max_iter stops says so each time
-            self._pipeline.fit(X, np.nan_to_num(Y))
+            self._pipelines = [
+                make_pipeline(StandardScaler(), clone(classifier)).fit(X[rows], y[rows])
+                for y, rows in tasks
+            ]
         return self
 
     def predict_proba(self, X: Matrix) -> Matrix:
         """p(y_j = 1 | x), (n_clips, n_tags)."""
-        return self._pipeline.predict_proba(X)
+        found = [pipeline.predict_proba(X) for pipeline in self._pipelines]
+        found = found[0] if self._at_once else found
+        if not isinstance(found, list):  # a network gives (n_clips, n_tags)
+            return found
+        return np.stack([P[:, -1] * (P.shape[1] > 1) for P in found], axis=1)
 
 
 # What a trained model is asked, and how well it answers
@@ -356,6 +406,9 @@ def questions(Y: Matrix, known: Known, seed: Sequence[int]) -> Questions:
 
 def answers(model: Any, X: Matrix, about: Questions) -> Matrix:
     """Scores of all tags, (n_questions, n_tags); a model that takes no tags goes by sound."""
+    if isinstance(model, CrossFitted):
+        found = [answers(member, X, about) for member in model.members]
+        return mean_probabilities(found) if are_probabilities(found) else np.mean(found, axis=0)
     if hasattr(model, "complete") and not np.isnan(about.given).all():
         return model.complete(X[about.clips], about.given)
     predict = model.predict_proba if hasattr(model, "predict_proba") else model.decision_function
@@ -378,7 +431,7 @@ def plain_and_corrected(model: Any, X: Matrix, about: Questions) -> tuple[Matrix
 
 
 def judge(model: Any, X: Matrix, Y: Matrix, known: Known, seed: Sequence[int]) -> dict[str, Any]:
-    """The measures of a model on some clips, by name; None where one is not defined.
+    """The measures of a model on some clips, by name; None if one is not defined.
 
     "auc" is a list by tag, the others are means over clips. A clip that is asked about several
     times counts as one, with the mean of its questions. "reliability" is there for probabilities:

@@ -1,12 +1,11 @@
 """What people say about tracks, what follows from it, and what the model learns from it at once.
 
 What a person says about a track is saved as a change. `complete_track` is what it means for the
-track's other tags, by the model. `learn_answers` is called after people have answered something. It
-works out, from the answers that are in force and that the model in use has not been trained with,
-within about a second:
+track's other tags, by the model. `learn_answers` works out, from the answers in force that the
+model in use has not been trained with, within about a second:
 
 1. What each tag that was answered gains on all tracks. Its log-odds f = m + b + wᵀv are those of
-   the model, m, and a linear function of how a track sounds, v (`store.features`), with b ~ N(0, 1)
+   the model, m, and a linear function of how a track sounds, v (`store.tracks`), with b ~ N(0, 1)
    and w ~ N(0, I): the most probable ones given the answers. With few answers little changes.
 2. The same for a word that the model was not trained with, once five tracks have it. There is no m
    then, and tracks that nobody has said anything about count as tracks without the word; together
@@ -18,6 +17,10 @@ or because the model is wrong. So such answers have a bias of their own, which i
 not change b.
 
 All of it follows from the answers, so undoing one and learning again restores the earlier state.
+
+A person is asked about tracks that the model is unsure of. The doubt about a tag of a track is how
+near the log-odds of its probability are to those of the tag's threshold: there an answer decides.
+Each chosen question makes others about its tag and artist wait, so that questions vary.
 """
 
 import hashlib
@@ -34,15 +37,15 @@ import polars as pl
 import sqlalchemy as sa
 from numpy.typing import NDArray
 
-from harmonium.arrays import Doubles, Floats, Ids, Mask, sigmoid
+from harmonium.arrays import Doubles, Floats, Ids, Mask
 from harmonium.data.tag_names import normalise_tag
 from harmonium.errors import DataError, LibraryError, counted
+from harmonium.estimators.model_files import sigmoid
 from harmonium.library.learning.examples import MIN_EXAMPLES
 from harmonium.library.library import Library, Progress
+from harmonium.library.search import unknown_tag
 from harmonium.library.snapshot import Snapshot
-from harmonium.library.store import features
 from harmonium.library.store.database import to_microseconds
-from harmonium.library.store.features import SoundVectors
 from harmonium.library.store.models import (
     Owner,
     Refinement,
@@ -51,9 +54,9 @@ from harmonium.library.store.models import (
     packed,
     unpacked,
 )
-from harmonium.library.store.opinions import REVIEW, VerdictTable, agreed_tags, verdict
-from harmonium.library.store.schema import change, opinion, person, tag
-from harmonium.library.store.tracks import Track
+from harmonium.library.store.opinions import REVIEW, VerdictTable, agreed_tags, is_asked
+from harmonium.library.store.schema import opinion, person, tag
+from harmonium.library.store.tracks import SoundVectors, Track, update_sound_vectors
 from harmonium.library.tagger import (
     BIAS_DEVIATION,
     OTHER,
@@ -61,24 +64,20 @@ from harmonium.library.tagger import (
     Gains,
     Tagger,
     log_odds,
+    no_model,
     refined_columns,
     tag_groups,
 )
 
-ME = "me"
-"""Whose tags they are, where nobody is named."""
-MAX_MOVED = 8
-"""Tags that an answer moved most, which are named."""
-MIN_MOVE = 0.02
-"""The smallest change of a probability that counts as a move."""
-MAX_ANSWERS = 200
-"""The latest answers of a tag that count."""
-MAX_JUDGED = 50
-"""The latest answers that are guessed from those before them."""
-N_UNSAID = 100
-"""Tracks without any opinion that count as examples without a new word."""
-UNSAID_WEIGHT = 3.0
-"""The weight of all these tracks together, in tracks that have the word; chosen on 4Q."""
+ME = "me"  # the default person
+MAX_MOVED = 8  # tags that an answer moved most, which are named
+MIN_MOVE = 0.02  # the smallest change of a probability that counts as a move
+MAX_ANSWERS = 200  # the latest answers of a tag that count
+MAX_JUDGED = 50  # the latest answers that are guessed from those before them
+N_CANDIDATES = 20  # the most doubtful questions among which each one is chosen
+PENALTY = 0.25  # what further questions of the same tag or artist lose, in log-odds
+N_UNSAID = 100  # tracks without any opinion that count as examples without a new word
+UNSAID_WEIGHT = 3.0  # of all these tracks, in tracks that have the word; chosen on 4Q
 NEW_THRESHOLD = 0.5
 _PAGE = 8192
 
@@ -88,29 +87,24 @@ _PAGE = 8192
 
 @dataclass(frozen=True)
 class TagOfTrack:
-    """A tag, and what is known of it on a track."""
+    """A tag of a track, and what is known about it."""
 
     tag: str
-    shown: str
-    """As this library spells it."""
+    shown: str  # as this library spells it
     group: str
     owner: Owner
-    probability: float | None
-    """What the model says; None where it says nothing."""
-    said: bool | None
-    """What the person who asks has said."""
-    people: dict[Literal["yes", "no"], int]
-    """How many people say so, and how many deny it."""
+    probability: float | None  # what the model says; None if it says nothing
+    said: bool | None  # what the person who asks has said
+    people: dict[Literal["yes", "no"], int]  # how many people gave it, and how many rejected it
     threshold: float | None
     predicted: bool
-    precision: float | None
-    """The share of held-out tracks of at least this probability that have the tag."""
+    precision: float | None  # share of held-out tracks of at least this probability with the tag
 
 
 def tags_of_track(snapshot: Snapshot, track_id: int, person: str) -> list[TagOfTrack]:
-    """All tags that people or the model speak of; what holds first, then by probability."""
+    """All tags that people or the model mention; those that hold first, then by probability."""
     opinions = snapshot.library.opinions.of_track(track_id)
-    yes, no = _votes(opinions)
+    yes, no = (Counter(tag for _, tag, value in opinions if value == v) for v in (1, -1))
     own = {tag: value > 0 for who, tag, value in opinions if who == person}
     p = snapshot.predictions.rows(np.array([track_id]))[0]
     found = []
@@ -161,15 +155,6 @@ def tags_by_sound(tagger: Tagger, p: Floats, spellings: Mapping[str, str]) -> li
     return sorted(found, key=lambda one: (-(one.probability or 0), one.tag))
 
 
-def _votes(opinions: Iterable[tuple[str, str, int]]) -> tuple[Counter[str], Counter[str]]:
-    """How many people give each tag, and how many deny it."""
-    said = list(opinions)
-    return (
-        Counter(tag for _, tag, value in said if value > 0),
-        Counter(tag for _, tag, value in said if value < 0),
-    )
-
-
 # What follows from an answer. --------------------------------------------------------------------
 
 
@@ -179,8 +164,7 @@ class CompletedTag:
 
     tag: str
     probability: float
-    before: float
-    """What is stored: by the sound, and by what was saved of the track before."""
+    before: float  # what is stored: by the sound, and by what was saved of the track before
 
 
 @dataclass(frozen=True)
@@ -188,17 +172,14 @@ class Completion:
     """What follows from an answer."""
 
     tags: list[CompletedTag]
-    moved: list[str]
-    """The tags that it moved most, those first."""
+    moved: list[str]  # the tags that it moved most, in that order
 
 
 def complete_track(
     snapshot: Snapshot, track_id: int, yes: Collection[str], no: Collection[str], person: str
 ) -> Completion:
-    """What the model says about a track, given a person's whole answer, and what others say.
-
-    What the person said before does not count. Tags that the model does not know change nothing.
-    """
+    """What the model says about a track, given a person's whole answer, and what others say."""
+    # What the person said before does not count. Tags that the model does not know change nothing.
     tagger, x, observed = observed_track(snapshot, track_id, yes, no, person)
     before = snapshot.probabilities(np.array([track_id]))[0]
     if len(before) != len(tagger.tags) or np.isnan(before).any():
@@ -216,12 +197,13 @@ def complete_track(
 def observed_track(
     snapshot: Snapshot, track_id: int, yes: Collection[str], no: Collection[str], person: str
 ) -> tuple[Tagger, Floats, Floats]:
-    """The model in use, the features of a track, (1, n_features), and its known tags, (n_tags,).
-
-    These are 1 and 0 by a person's answer, and by what others agree on; else NaN.
-    """
+    """The model in use, the features of a track, (1, n_features), and its known tags, (n_tags,)."""
+    # These are 1 and 0 by a person's answer, and by what others agree on; else NaN.
     tagger = snapshot.needed_tagger()
-    said = _others_agree(snapshot.library, track_id, person)
+    opinions = snapshot.library.opinions.of_track(track_id)
+    others = [(who, track_id, tag, value) for who, tag, value in opinions if who != person]
+    schema = {"person": pl.String, "track_id": pl.Int64, "tag": pl.String, "value": pl.Int64}
+    said = agreed_tags(pl.DataFrame(others, schema, orient="row")).get(track_id, {})
     fits, misfits = ({normalise_tag(tag) for tag in tags} for tags in (yes, no))
     if both := fits & misfits:
         raise DataError(f"The tag {min(both)!r} cannot be both present and absent.")
@@ -235,16 +217,6 @@ def observed_track(
     return tagger, x, np.array([said.get(tag, np.nan) for tag in tagger.tags], np.float32)
 
 
-def _others_agree(library: Library, track_id: int, person: str) -> dict[str, bool]:
-    """Tag → whether it holds, as all but one person agree."""
-    others = [one for one in library.opinions.of_track(track_id) if one[0] != person]
-    yes, no = _votes(others)
-    tags = list(dict.fromkeys([*yes, *no]))
-    present, absent = (np.array([votes[tag] for tag in tags]) for votes in (yes, no))
-    found = verdict(present, absent, np.full(len(tags), len({who for who, _, _ in others})))
-    return {tag: bool(v) for tag, v in zip(tags, found, strict=True) if not np.isnan(v)}
-
-
 # Saving it. --------------------------------------------------------------------------------------
 
 
@@ -252,11 +224,9 @@ def _others_agree(library: Library, track_id: int, person: str) -> dict[str, boo
 class Said:
     """What a person said about a track."""
 
-    change: int | None
-    """None where they had said all of it before."""
+    change: int | None  # None if they had said all of it before
     track: Track
-    moved: list[CompletedTag]
-    """The other tags whose probabilities it moved most, those first."""
+    moved: list[CompletedTag]  # the other tags, most moved first
 
 
 def say(
@@ -266,7 +236,7 @@ def say(
     person: str = ME,
     change: int | None = None,
 ) -> Said:
-    """Save what a person says about a track, and tell what follows from it; as `keep_said`."""
+    """Save what a person says about a track, like `keep_said`; and what follows from it."""
     before = library.snapshot()
     number = keep_said(library, track.id, *answers, person=person, change=change)
     moved: list[CompletedTag] = []
@@ -291,13 +261,14 @@ def keep_said(
     person: str = ME,
     change: int | None = None,
 ) -> int | None:
-    """Save what a person says about a track; the number of the change, None where nothing is new.
+    """Save what a person says about a track; the number of the change, None if nothing is new.
 
-    It takes the place of what they said before of the same tags, and of what the track's file says
-    to the contrary.
+    It replaces what they said before about the same tags, and what the track's file says to the
+    contrary.
     """
     track = library.tracks.get(track_id)
-    words = ", ".join([*yes, *(f"-{tag}" for tag in no)]) or counted(1, "tag") + " taken back"
+    words = ", ".join([*yes, *(f"-{tag}" for tag in no)])
+    words = words or f"{counted(len(unsay), 'tag')} withdrawn"
     with library.begin():
         number = change or library.changes.begin("say", f"{track.name}: {words}")
         n_changed = library.opinions.say(person, track_id, yes, no, unsay, change=number)
@@ -324,14 +295,10 @@ def read_said(words: Iterable[str]) -> tuple[list[str], list[str]]:
 class QuickReport:
     """What was learnt."""
 
-    tags: list[Refinement]
-    """What tags have learnt from answers, whether just now or before."""
-    refreshed: list[str]
-    """The tags whose probabilities have changed."""
-    n_answers: int
-    """The answers that they have learnt from."""
-    n_tracks: int
-    """Tracks whose other tags follow from what people said about them."""
+    tags: list[Refinement]  # what tags have learnt from answers, whether just now or before
+    refreshed: list[str]  # the tags whose probabilities have changed
+    n_answers: int  # the answers that they have learnt from
+    n_tracks: int  # tracks whose other tags follow from what people said about them
     seconds: float
 
 
@@ -342,9 +309,9 @@ def learn_answers(library: Library, progress: Progress | None = None) -> QuickRe
     what is stored follows from the answers that are in force at the end.
     """
     began = time.perf_counter()
-    features.update_sound_vectors(library, progress)
+    update_sound_vectors(library, progress)
     for _ in range(3):  # answers may come meanwhile
-        before = _last_change(library)
+        before = library.version().change
         with library.reading():
             model = library.models.current()
             if model is None or model.id is None:
@@ -367,7 +334,7 @@ def learn_answers(library: Library, progress: Progress | None = None) -> QuickRe
             with library.begin():
                 library.refinements.put(model.id, found, columns)
                 library.refinements.put_completed(model.id, digests, rows, P)
-        if _last_change(library) == before:
+        if library.version().change == before:
             break
     return QuickReport(
         found,
@@ -376,11 +343,6 @@ def learn_answers(library: Library, progress: Progress | None = None) -> QuickRe
         len(digests),
         time.perf_counter() - began,
     )
-
-
-def _last_change(library: Library) -> int:
-    with library.connect() as connection:
-        return connection.scalar(sa.select(sa.func.max(change.c.id))) or 0
 
 
 def answers_since(library: Library, model: StoredModel) -> dict[str, pl.DataFrame]:
@@ -402,11 +364,9 @@ def answers_since(library: Library, model: StoredModel) -> dict[str, pl.DataFram
     rows = [tuple(row) for row in library.fetch(query)]
     schema = {"id": pl.Int64, "track": pl.Int64, "tag": pl.String, "at": pl.Int64, "by": pl.Int64}
     said = pl.DataFrame(rows, schema=schema, orient="row")
-    reviews = sa.select(change.c.at).where(change.c.command == REVIEW)
-    times = pl.Series([row.at for row in library.fetch(reviews)], dtype=pl.Int64)
     said = said.with_columns(
         tag=pl.col("tag").map_elements(library.genres().canonical, pl.String),
-        asked=pl.col("at").is_in(times.implode()),
+        asked=is_asked(library),
     )
     trained = model.as_trained()
     own = [name for j, name in enumerate(trained.vocabulary[: trained.n_own]) if trained.learnt[j]]
@@ -426,19 +386,16 @@ def answers_since(library: Library, model: StoredModel) -> dict[str, pl.DataFram
 
 
 class _Examples(NamedTuple):
-    """Tracks to learn a tag from; answers first, then those that nobody has spoken of."""
+    """Tracks to learn a tag from; answers first, then tracks without any opinion."""
 
     ids: Ids
     y: Doubles
     asked: Mask
     weight: Doubles
-    offset: Doubles
-    """(n,) the model's log-odds"""
-    vectors: Doubles
-    """(n, N_AXES)"""
+    offset: Doubles  # (n,) the model's log-odds
+    vectors: Doubles  # (n, N_AXES)
     answers: pl.DataFrame
-    has_model: bool
-    """Whether the model was trained with the tag."""
+    has_model: bool  # whether the model was trained with the tag
 
     def digest(self, more: str) -> str:
         """Of what is learnt from."""
@@ -544,10 +501,8 @@ def fit_answers(K: Doubles, y: Doubles, offset: Doubles, weight: Doubles) -> Dou
 def _completed(
     library: Library, model: StoredModel, tracks: Ids, stored: Mapping[int, tuple[str, Steps]]
 ) -> tuple[dict[int, str], Steps]:
-    """Track → digest of what was said; and what follows from it by the model alone, a row each.
-
-    The tags that were said have what the sound alone says, by which search puts tracks in order.
-    """
+    """Track → digest of what was said; and what follows from it by the model alone, a row each."""
+    # The tags that were said have what the sound alone says, by which search puts tracks in order.
     places = {name: j for j, name in enumerate(model.as_trained().vocabulary)}
     said = agreed_tags(library.opinions.triples(tracks), library.genres()) if len(tracks) else {}
     observed = {
@@ -596,26 +551,22 @@ def _with_gains(
 
 
 class Improvement(NamedTuple):
-    """How answers were guessed before they were given."""
+    """How well answers were predicted before they were given."""
 
-    n: int
-    """Answers about tags that the model was trained with."""
-    right_before: int
-    """How many the model guesses right as it was trained."""
-    right_now: int
-    """How many it guesses right with what the answers before each of them taught."""
-    loss_before: float
-    """The mean of -log p of what was answered, in the same two ways."""
+    n: int  # answers about tags that the model was trained with
+    right_before: int  # how many the model guesses right as it was trained
+    right_now: int  # how many it guesses right with what the answers before each of them taught
+    loss_before: float  # the mean of -log p of what was answered, in the same two ways
     loss_now: float
 
 
 def improvement(library: Library, change_id: int | None = None) -> Improvement | None:
-    """What learning from answers has gained: each is guessed from those before it alone.
+    """What learning from answers has gained: each is predicted from the earlier ones alone.
 
-    Of the latest answers, at most `MAX_JUDGED`, of one change or of all; None where there are none
+    Of the latest answers, at most `MAX_JUDGED`, of one change or of all; None if there are none
     to be judged by.
     """
-    features.update_sound_vectors(library)
+    update_sound_vectors(library)
     with library.reading():
         model = library.models.current(whole=False)
         if model is None or model.id is None:
@@ -651,3 +602,125 @@ def _guesses(examples: _Examples, which: NDArray[np.intp], threshold: np.float32
         right = (odds >= level) == (y[i] > 0.5)
         found[row] = [*right, *np.logaddexp(0, np.where(y[i] > 0.5, -odds, odds))]
     return found
+
+
+# Which tracks to ask a person about. -------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Doubt:
+    """A tag of a track about which the model is uncertain."""
+
+    track: Track
+    tag: str
+    shown: str  # the tag as this library spells it
+    probability: float  # what the model says
+    guess: bool  # whether that reaches the tag's threshold
+
+
+def doubtful(
+    library: Library,
+    tag: str | None = None,
+    *,
+    n: int = 20,
+    skip: Collection[tuple[int, str]] = (),
+) -> list[Doubt]:
+    """The n questions that the model is least sure of, see `Library.doubts`."""
+    # People have not answered them yet; a track is asked about once.
+    snapshot = library.snapshot()
+    model = snapshot.model
+    if model is None or model.id is None:
+        raise no_model()
+    names = list(snapshot.places)
+    if tag is None and not names:
+        raise LibraryError("The model has not learnt any tag to ask about.")
+    if tag is not None:
+        name = normalise_tag(tag)
+        if name not in names:
+            raise unknown_tag(name, names, f"The model has not learnt {name!r}.")
+        names = [name]
+    asked = [_most_doubtful(snapshot, model, name, N_CANDIDATES * n, skip) for name in names]
+    ids, steps, doubt = (np.concatenate(parts) for parts in zip(*asked, strict=True))
+    columns = np.repeat(np.arange(len(names)), [len(one[0]) for one in asked])
+    order = np.argsort(-doubt, kind="stable")[: N_CANDIDATES * n]
+    tracks = library.tracks.many(ids[order])
+    artists = [track.artist or f"#{track.id}" for track in tracks]
+    chosen = _spread(doubt[order], ids[order], columns[order].tolist(), artists, n)
+    found = []
+    for k in chosen:
+        name, p = names[columns[order[k]]], float(unpacked(steps[order[k : k + 1]])[0])
+        guess = p >= model.thresholds[snapshot.places[name]]
+        found.append(Doubt(tracks[k], name, snapshot.shown(name), p, bool(guess)))
+    return found
+
+
+def _most_doubtful(
+    snapshot: Snapshot, model: StoredModel, name: str, most: int, skip: Collection[tuple[int, str]]
+) -> tuple[Ids, Steps, Floats]:
+    """Tracks where a tag is least certain, what the model says about them, and the doubt."""
+    place, found = snapshot.places[name], snapshot.predictions
+    steps = found.steps[place]
+    level = log_odds(model.thresholds[[place]])[0]
+    doubt = -np.abs(_LOG_ODDS[steps] - level)
+    agreed = snapshot.verdicts.agreement(name)
+    skipped = np.array([number for number, other in skip if other == name], np.int64)
+    known = np.concatenate([agreed.yes, agreed.no, skipped])
+    doubt[np.isin(found.ids, known, assume_unique=False)] = -np.inf
+    doubt[snapshot.absent] = -np.inf
+    rows = np.arange(len(doubt))
+    if len(rows) > most:
+        rows = np.sort(np.argpartition(-doubt, most)[:most])
+    rows = rows[np.isfinite(doubt[rows])]
+    return found.ids[rows], steps[rows], doubt[rows]
+
+
+_LOG_ODDS = log_odds(unpacked(np.arange(65535, dtype=np.uint16)))
+_LOG_ODDS = np.append(_LOG_ODDS, np.float32(-np.inf))  # of a track that has no probability
+
+
+def answer_doubt(
+    library: Library,
+    track_id: int,
+    tag: str,
+    fits: bool,
+    *,
+    person: str = ME,
+    change: int | None = None,
+) -> int:
+    """Save a person's answer about one tag of a track, see `Library.answer`; the change."""
+    # A `LibraryError` if ``change`` is not a review, or was undone.
+    library.tracks.get(track_id)
+    with library.begin() as connection:
+        if change is None:
+            number = library.changes.begin(REVIEW, "")
+        else:
+            earlier = library.changes.get(change)
+            if earlier.command != REVIEW or earlier.undone_by is not None:
+                raise LibraryError(f"Change {change} is not a review, or was undone.")
+            number = change
+        tags = {"yes" if fits else "no": [tag]}
+        keep_said(library, track_id, **tags, person=person, change=number)
+        query = sa.select(sa.func.count()).where(
+            opinion.c.begun_by == number, opinion.c.ended_by.is_(None)
+        )
+        n_answers = int(connection.scalar(query) or 0)
+        library.changes.describe(number, counted(n_answers, "answer"))
+    return number
+
+
+def _spread(
+    doubt: Doubles,
+    ids: Ids,
+    tags: list[int],
+    artists: list[str],
+    n: int,
+) -> list[int]:
+    """Places of the questions to ask, greedily the most doubtful after waiting."""
+    score, tag_of, artist_of = doubt.astype(np.float64), np.array(tags), np.array(artists)
+    chosen: list[int] = []
+    while len(chosen) < n and len(score) and np.isfinite(score).any():
+        best = int(np.argmax(score))
+        chosen.append(best)
+        score -= PENALTY * (tag_of == tag_of[best]) + PENALTY * (artist_of == artist_of[best])
+        score[ids == ids[best]] = -np.inf
+    return chosen

@@ -17,10 +17,8 @@ from harmonium.library.store.schema import track_copy
 from harmonium.library.store.tracks import FORGOTTEN, Track
 from harmonium.library.tagger import Tagger
 
-MIN_SURPRISE = 1.0
-"""The surprise from which on a label is shown: it is e times less probable than usual."""
-MIN_LENGTH = 5
-"""Minimum length of a word: in shorter ones, one letter too often makes another word."""
+MIN_SURPRISE = 1.0  # for a label to be shown: it is e times less probable than usual
+MIN_LENGTH = 5  # minimum length of a word: in shorter ones, one letter too often makes another word
 
 
 class Doubt(NamedTuple):
@@ -28,14 +26,10 @@ class Doubt(NamedTuple):
 
     track: Track
     tag: str
-    said: bool
-    """Whether people gave the tag; if not, they gave others."""
-    probability: float
-    """That the track has the tag, by a model that had not seen it."""
-    usual: float
-    """The share of tracks that have the tag."""
-    surprise: float
-    """log(usual / probability) of what people say."""
+    said: bool  # whether people gave the tag; if not, they gave others
+    probability: float  # held-out, that the track has the tag
+    usual: float  # the share of tracks that have the tag
+    surprise: float  # log(usual / probability) of what people say
 
 
 class Spellings(NamedTuple):
@@ -43,8 +37,7 @@ class Spellings(NamedTuple):
 
     tag: str
     n_tracks: int
-    other: str
-    """The more used one."""
+    other: str  # the more used one
     n_other: int
 
 
@@ -54,17 +47,12 @@ class Health:
 
     unreadable: list[Track]
     missing: list[Track]
-    copies: list[tuple[str, Track]]
-    """(path, track): files with the same sound as a track."""
-    recordings: list[list[Track]]
-    """Tracks of one artist and title whose sound differs: perhaps one recording twice."""
-    unused: list[str]
-    """Tags that were once used."""
-    once: list[str]
-    """Tags of a single track."""
+    copies: list[tuple[str, Track]]  # (path, track): files with the same sound as a track
+    recordings: list[list[Track]]  # same artist and title, different sound: perhaps the same
+    unused: list[str]  # tags that are no longer used
+    once: list[str]  # tags of a single track
     spellings: list[Spellings]
-    doubts: list[Doubt] | None
-    """None without a model."""
+    doubts: list[Doubt] | None  # None without a model
 
     @property
     def is_well(self) -> bool:
@@ -139,10 +127,8 @@ def surprises(
 
 
 def near_spellings(counts: Mapping[str, int]) -> list[Spellings]:
-    """Pairs of tags that differ in spaces, signs or a plural s only, or in one letter.
-
-    ``counts`` has the number of tracks of each tag. The pair whose rarer tag is used most is first.
-    """
+    """Pairs of tags that differ in spaces, signs or a plural s only, or in one letter."""
+    # The pair whose rarer tag is on most tracks, by ``counts``, is first.
     keys: dict[str, set[str]] = {}
     for tag in counts:
         for key in _keys(tag):

@@ -6,8 +6,6 @@ Each change can be undone.
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import numpy as np
-
 from harmonium.data.tag_names import normalise_tag
 from harmonium.errors import DataError, counted
 from harmonium.library.library import Library
@@ -20,15 +18,15 @@ from harmonium.library.store.tracks import FORGOTTEN
 
 
 def forget(library: Library, ids: Sequence[int]) -> int | None:
-    """Take tracks out of the library, with what people say about them; the number of the change.
+    """Remove tracks from the library, with what people say about them; the number of the change.
 
-    Indexing skips their sounds from now on, wherever their files are. None where all of them were
+    Indexing skips their sounds from now on, wherever their files are. None if all of them were
     forgotten before.
     """
     tracks = library.tracks.many(list(ids))
     name = tracks[0].name if len(tracks) == 1 else counted(len(tracks), "track")
     with library.begin():
-        number = library.changes.begin("forget", f"{name} taken out of the library")
+        number = library.changes.begin("forget", f"{name} removed from the library")
         library.opinions.end_tracks([track.id for track in tracks], change=number)
         new = [
             library.changes.set_value(number, TRACK_STATE, track.id, FORGOTTEN) for track in tracks
@@ -44,33 +42,27 @@ class RenamedTag:
     """What became of a tag."""
 
     change: int
-    old: str
-    """Normalised, as the new name is."""
+    old: str  # normalised, as the new name is
     new: str
-    n_moved: int
-    """What people said with the old name, and say with the new one now."""
-    n_dropped: int
-    """What they had said with both names: what they said with the new one stays."""
-    merged: bool
-    """Whether the new name was a tag before."""
+    n_moved: int  # what people said with the old name, and say with the new one now
+    n_dropped: int  # what they had said with both names: what they said with the new one stays
+    merged: bool  # whether the new name was a tag before
     needs_training: bool
     """Whether the model in use knew both: it predicts the new one as before, and the old one no
     more, until it is trained again."""
 
 
 def rename_tag(library: Library, old: str, new: str) -> RenamedTag:
-    """Rename a tag; if the new name is a tag already, the two are merged.
-
-    People's tags and the models follow, and so does what is imported later.
-    """
-    model, known, new = library.models.current(whole=False), library.known_tags(), storable(new)
-    before, after = _known(old, known), normalise_tag(new)
+    """Rename a tag; if the new name is a tag already, the two are merged."""
+    # People's tags and the models follow, and so does what is imported later.
+    snapshot, new = library.snapshot(), storable(new)
+    before, after = _known(old, snapshot.known), normalise_tag(new)
     if not after:
         raise DataError(f"The new name of a tag must have letters or digits, got {new!r}.")
     if before == after:
         raise DataError(f"{old!r} and {new!r} are one tag, {before!r}, in two spellings.")
 
-    merged = after in known
+    merged = after in snapshot.known
     verb = "merged into" if merged else "renamed to"
     with library.begin():
         number = library.changes.begin("rename", f"{before} {verb} {after}")
@@ -81,17 +73,14 @@ def rename_tag(library: Library, old: str, new: str) -> RenamedTag:
             threshold = float(one.thresholds[place])
             new_value = [before, UNREACHABLE] if after in one.vocabulary else [after, threshold]
             library.changes.set_value(number, MODEL_TAG, f"{one.id}:{place}", new_value)
-    learnt = [] if model is None else np.array(model.vocabulary)[model.learnt].tolist()
-    both = {before, after} <= set(learnt)
+    both = {before, after} <= snapshot.places.keys()
     return RenamedTag(number, before, after, moved, dropped, merged, both)
 
 
 def hide_tag(library: Library, tag: str) -> int:
-    """Hide a tag: it is neither predicted, written nor learnt; the number of the change.
-
-    What people say about it stays, and can be searched for.
-    """
-    name = _known(tag, library.known_tags())
+    """Hide a tag: it is neither predicted, written nor learnt; the number of the change."""
+    # What people say about it stays, and can be searched for.
+    name = _known(tag, library.snapshot().known)
     if name in library.hidden_tags():
         raise DataError(f"{name!r} is hidden already; 'harmonium undo' shows it again.")
 

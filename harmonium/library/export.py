@@ -21,12 +21,10 @@ from harmonium.errors import DataError
 from harmonium.files import absolute_path, check_writable, write_atomically
 from harmonium.library.store.tracks import Track
 
-TaggedTracks = Sequence[tuple[Track, Sequence[str]]]
-"""(track, its tags)"""
+TaggedTracks = Sequence[tuple[Track, Sequence[str]]]  # (track, its tags)
 
 PLAYLIST_ENDINGS = (".m3u8", ".m3u")
-BEETS_FIELD = "harmonium"
-"""The field of beets that the tags go into."""
+BEETS_FIELD = "harmonium"  # the field of beets that the tags go into
 
 _NOT_IN_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
@@ -57,10 +55,7 @@ def check_playlist(path: Path) -> None:
 
 
 def write_playlist(path: Path, tracks: Iterable[Track], *, relative: bool = False) -> None:
-    """Write a playlist; an interrupted write leaves the old file or none.
-
-    With ``relative``, the paths in it begin at its own folder.
-    """
+    """Write a playlist, wholly or not at all; ``relative`` paths in it begin at its own folder."""
     check_playlist(path)
     if relative:
         folder = absolute_path(path.parent)
@@ -134,10 +129,8 @@ def check_export(path: Path) -> None:
 
 
 def write_export(path: Path, tracks: TaggedTracks) -> list[Track]:
-    """Write tracks and their tags in the form that the file's ending asks for.
-
-    Gives the tracks that are not in it: for beets those without tags, or that it cannot name.
-    """
+    """Write tracks and their tags in the form of the file's ending; the tracks left out."""
+    # beets leaves out those without tags, or that it cannot name
     check_export(path)
     writer = WRITERS[path.suffix.lower()]
     write_atomically(path, writer(tracks, path.stem))

@@ -30,16 +30,16 @@ from harmonium.data.tag_names import (
 from harmonium.errors import DataError, FileTagError, LibraryError, counted
 from harmonium.library.filetags import FIELDS, UndoRecord, genre_names
 from harmonium.library.library import Library
+from harmonium.library.store.opinions import Kind
 from harmonium.library.store.schema import EXTRACTOR, FOLDERS, change, written_file
 from harmonium.library.store.tracks import TrackFinder
 
-MAX_TAG_LENGTH = 100
-"""Characters that a tag from a file may have; what is longer is a text and not a tag."""
+MAX_TAG_LENGTH = 100  # of a tag from a file, in characters; what is longer is a text
 SPLIT_FIELDS = dict.fromkeys(("grouping", "comment"), (",", ";", "\n"))
 """Fields that people fill with several tags in one value → what separates these."""
 _NO_GENRE = "Unknown"  # what a number that stands for no genre is read as
 _TRACK_ROLES = ("item", "artist", "title")
-_UNCLEAR = {
+_UNCLEAR = {  # role of a column → what it says, and how to name it
     "item": (
         "which track a row is about",
         "Name it with --item (paths or numbers), or with --title and --artist.",
@@ -50,21 +50,16 @@ _UNCLEAR = {
         "Name the column of people with --user, or the one person with --person.",
     ),
 }
-"""Role of a column → what it says, and how to name it."""
 
 
 @dataclass
 class ImportReport:
     """What was imported, and what was not."""
 
-    change: int | None = None
-    """The number of the change; None where nothing was new, or it was a dry run."""
-    n_rows: int = 0
-    """Rows of the table, or tags in files."""
-    n_matched: int = 0
-    """Rows whose track was found."""
-    n_added: int = 0
-    """Opinions that are new, or ended; in a dry run, those that would be."""
+    change: int | None = None  # its number; None if nothing was new, or it was a dry run
+    n_rows: int = 0  # rows of the table, or tags in files
+    n_matched: int = 0  # rows whose track was found
+    n_added: int = 0  # opinions that are new, or ended; in a dry run, those that would be
     people: list[str] = field(default_factory=list)
     n_tracks: int = 0
     n_tags: int = 0
@@ -74,16 +69,12 @@ class ImportReport:
         )
     )
     """What was not found: item, artist, title, reason and rows, the most frequent first."""
-    left_out: Counter[str] = field(default_factory=Counter)
-    """Reason → rows that could not be used at all."""
-    n_own: int = 0
-    """Tags in files that Harmonium wrote there itself."""
-    parted: dict[str, tuple[str, ...]] = field(default_factory=dict)
-    """Text → the several tags that it was taken for."""
-    whole: Counter[str] = field(default_factory=Counter)
-    """Text that may hold several tags and was taken for one → how often."""
-    renamed: dict[str, str] = field(default_factory=dict)
-    """Former name of a tag → the name under which it was imported."""
+    left_out: Counter[str] = field(default_factory=Counter)  # reason → rows that were not used
+    n_own: int = 0  # tags in files that Harmonium wrote there itself
+    split: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    """Text → the tags that it was split into."""
+    whole: Counter[str] = field(default_factory=Counter)  # text taken for one tag → how often
+    renamed: dict[str, str] = field(default_factory=dict)  # former name → imported name
 
     @property
     def complete(self) -> bool:
@@ -123,8 +114,8 @@ def import_table(
     delimiter : what separates its columns; by default recognised from its first line
     split : what separates tags in one cell; none: nothing does. By default where it is safe, see
         `harmonium.data.tag_names`.
-    replace : whether all that the same people said before and is not in the table is taken back
-    dry_run : whether only to find out what would be imported
+    replace : whether to withdraw what the same people said before and the table lacks
+    dry_run : whether to report what would be imported, and import nothing
 
     A `DataError` says which column is not clear, or why the file cannot be used.
     """
@@ -147,6 +138,7 @@ def import_table(
     tags = _split_cells(
         cells, TagSplitter(cells, known=known, separators=split), aliases or {}, report
     )
+    numbers = pl.col("value").str.strip_chars().cast(pl.Float64, strict=False)
     frame = (
         frame.drop_nulls("track_id")
         .with_row_index("row")
@@ -154,7 +146,9 @@ def import_table(
         .join(tags, on="cell", maintain_order="left_right")
         .with_columns(
             person=pl.lit(person) if has_person else pl.col("user").str.strip_chars(),
-            value=_signs(pl.col("value")) if "value" in rows.columns else pl.lit(1),
+            value=pl.when(numbers > 0).then(1).when(numbers.is_not_nan()).then(-1)
+            if "value" in rows.columns
+            else pl.lit(1),
         )
     )
     wrong = {
@@ -169,7 +163,7 @@ def import_table(
             report.left_out[reason] = n_wrong
             frame = frame.filter(~is_wrong)
     report.n_matched = frame["row"].n_unique()
-    kind = "person" if has_person else "import"
+    kind: Kind = "person" if has_person else "import"
     return _keep(library, frame, report, file.name, kind=kind, replace=replace, dry_run=dry_run)
 
 
@@ -193,8 +187,8 @@ def import_file_tags(
     person : the name under which these tags are kept
     split : what separates tags in one value; none: nothing does. By default, commas, semicolons
         and line breaks in grouping and comment; elsewhere see `harmonium.data.tag_names`.
-    replace : whether tags under that name that are no longer in the files are taken back
-    dry_run : whether only to find out what would be imported
+    replace : whether to withdraw tags under that name that are no longer in the files
+    dry_run : whether to report what would be imported, and import nothing
     """
     wanted = list(dict.fromkeys(fields))
     for name in wanted:
@@ -248,10 +242,8 @@ def _values(field_name: str, texts: Iterable[str]) -> list[str]:
 
 
 def _written_tags(library: Library) -> dict[int, set[str]]:
-    """Track → the tags that Harmonium put into its file, less what was undone.
-
-    What an undo brings back is Harmonium's only if it was so before the change that is undone.
-    """
+    """Track → the tags that Harmonium put into its file, less what was undone."""
+    # What an undo brings back is Harmonium's only if it was so before the change that is undone.
     own: dict[int, set[str]] = {}
     own_before: dict[tuple[int, int], frozenset[str]] = {}  # of a change and a track
     query = (
@@ -283,7 +275,7 @@ def _written_tags(library: Library) -> dict[int, set[str]]:
 def _note_split(report: ImportReport, text: str, parts: Sequence[str]) -> None:
     """Remember what a text was taken for, if that is not plain."""
     if len(parts) > 1:
-        report.parted[text] = tuple(parts)
+        report.split[text] = tuple(parts)
     elif parts and possible_parts(text) and len(parts[0]) <= MAX_TAG_LENGTH:
         report.whole[parts[0]] += 1
 
@@ -300,14 +292,11 @@ def _keep(
     report: ImportReport,
     source: str,
     *,
-    kind: str,
+    kind: Kind,
     replace: bool,
     dry_run: bool,
 ) -> ImportReport:
-    """Add the rows as one change, unless it is a dry run or there is nothing new.
-
-    Tags that were renamed have their new names.
-    """
+    """Add the rows, with renamed tags, as one change; not in a dry run, or with nothing new."""
     now = library.renamed_tags()
     is_old = frame["tag"].is_in(list(now))
     if is_old.any():
@@ -436,29 +425,20 @@ def _split_cells(
     )
 
 
-def _signs(values: pl.Expr) -> pl.Expr:
-    """1 for positive numbers, -1 for others, null for what is none."""
-    numbers = values.str.strip_chars().cast(pl.Float64, strict=False)
-    return pl.when(numbers > 0).then(1).when(numbers.is_not_nan()).then(-1)
-
-
 # Features. --------------------------------------------------------------------------------------
 
 
-PREFIX = "imported:"
-"""How the names of imported features begin."""
+PREFIX = "imported:"  # how the names of imported features begin
 
 
 @dataclass
 class FeatureReport:
     """What was imported, and what was not."""
 
-    name: str
-    """What the features are called in the library."""
+    name: str  # what the features are called in the library
     n_features: int
     n_rows: int
-    n_tracks: int = 0
-    """Tracks that have features now."""
+    n_tracks: int = 0  # tracks that have features now
     unmatched: dict[str, str] = field(default_factory=dict)
     """What a row says → why it means no track."""
 

@@ -47,10 +47,9 @@ from harmonium.errors import FileTagError, LibraryError, readable
 from harmonium.files import absolute_path
 from harmonium.library.filetags import audio_digest, read_tags
 from harmonium.library.library import Library
-from harmonium.library.store import features
 from harmonium.library.store.database import batches, loaded_path
 from harmonium.library.store.schema import EXTRACTOR, FOLDERS, track, track_copy
-from harmonium.library.store.tracks import FORGOTTEN, Track, is_below
+from harmonium.library.store.tracks import FORGOTTEN, Track, is_below, update_sound_vectors
 
 _READ_TOGETHER = 64  # files whose tracks are stored in one transaction
 _KEPT_TOGETHER = 256  # features that are
@@ -58,50 +57,36 @@ _KEPT_TOGETHER = 256  # features that are
 
 @dataclass
 class IndexReport:
-    """What became of the files of one run; paths are absolute.
+    """The outcome of one run for each file; paths are absolute.
 
     Each file that was found is in one of the lists, or counted as unchanged; what is missing was
     not found, and `unlisted` and `hidden` have folders.
     """
 
-    new: list[str] = field(default_factory=list)
-    """Files with a sound that was not known."""
-    moved: list[tuple[str, str]] = field(default_factory=list)
-    """(where it was, where it is)"""
-    changed: list[str] = field(default_factory=list)
-    """Files whose sound has changed; people's tags stayed with them."""
+    new: list[str] = field(default_factory=list)  # files with a sound that was not known
+    moved: list[tuple[str, str]] = field(default_factory=list)  # (where it was, where it is)
+    changed: list[str] = field(default_factory=list)  # files with a new sound; people's tags stayed
     retagged: list[str] = field(default_factory=list)
-    """Files with the same sound that are otherwise not what they were."""
-    back: list[str] = field(default_factory=list)
-    """Files that were missing, and are there again."""
-    missing: list[str] = field(default_factory=list)
-    """Files that are gone."""
+    """Files that have changed, but not in their sound."""
+    back: list[str] = field(default_factory=list)  # files that were missing, and are there again
+    missing: list[str] = field(default_factory=list)  # files that are gone
     copies: list[tuple[str, str]] = field(default_factory=list)
     """(a file with the sound of a track, the track's own file)"""
-    known_copies: set[str] = field(default_factory=set)
-    """Those of them that were known before."""
-    forgotten: list[str] = field(default_factory=list)
-    """Files of tracks that were taken out of the library; they stay out of it."""
-    unreadable: dict[str, str] = field(default_factory=dict)
-    """File → why it cannot be used."""
+    known_copies: set[str] = field(default_factory=set)  # those of them that were known before
+    forgotten: list[str] = field(default_factory=list)  # files of tracks that `forget` removed
+    unreadable: dict[str, str] = field(default_factory=dict)  # file → why it cannot be used
     still_unreadable: dict[str, str] = field(default_factory=dict)
-    """The same for files that could not be used before either, and have not changed."""
-    unlisted: dict[str, str] = field(default_factory=dict)
-    """Folder → why it could not be searched."""
-    hidden: list[str] = field(default_factory=list)
-    """Folders that were skipped, as their names begin with one dot."""
-    unchanged: int = 0
-    """Files that are what they were: most were not read, and some read and found to be the same."""
-    heard: int = 0
-    """Tracks that got features."""
-    cached: int = 0
-    """How many of these features were in the cache."""
-    tagged: int | None = None
-    """Tracks that were tagged; None where there is no model for their features."""
+    """The same for files that were unreadable before and have not changed."""
+    unlisted: dict[str, str] = field(default_factory=dict)  # folder → why it could not be searched
+    hidden: list[str] = field(default_factory=list)  # skipped folders: their names begin with a dot
+    unchanged: int = 0  # unchanged files: most not read, some read and found the same
+    extracted: int = 0  # tracks that got features
+    cached: int = 0  # how many of these features were in the cache
+    tagged: int | None = None  # tracks that were tagged; None without a model for their features
 
     @property
     def complete(self) -> bool:
-        """Whether every file could be used that is new, or has changed, or was tried again."""
+        """Whether all files that are new, changed or retried could be used."""
         return not self.unreadable and not self.unlisted
 
     @property
@@ -113,7 +98,7 @@ class IndexReport:
         return single + paired + unusable + len(self.forgotten) + self.unchanged
 
     def give_up(self, path: str, reason: str) -> None:
-        """A file that was counted otherwise turns out to be unusable."""
+        """Count a file as unreadable, whatever it was counted as before."""
         for names in (self.new, self.changed, self.retagged, self.back):
             if path in names:
                 names.remove(path)
@@ -136,7 +121,7 @@ class IndexReport:
                 name: [{"path": p, "reason": r} for p, r in getattr(self, name).items()]
                 for name in reasons
             },
-            **{name: getattr(self, name) for name in ("hidden", "unchanged", "heard", "cached")},
+            **{key: getattr(self, key) for key in ("hidden", "unchanged", "extracted", "cached")},
         }
 
 
@@ -159,10 +144,8 @@ def index(
     time_limit: float | None = TIME_LIMIT,
     retry: bool = False,
 ) -> IndexReport:
-    """Bring a library up to date with folders and files, as `Library.index` without tagging.
-
-    A `LibraryError` says that nothing was named, and nothing indexed before; no file is an error.
-    """
+    """Update a library from folders and files, like `Library.index` without tagging."""
+    # A `LibraryError` says that nothing was named, and nothing indexed before; no file is an error.
     named = extractor or kept_extractor(library) or ("paper" if windows else DEFAULT)
     if windows is not None and isinstance(named, str):
         named = with_windows(named, windows)
@@ -174,7 +157,7 @@ def index(
     options = {"jobs": jobs, "engine": engine, "cache": cache, "time_limit": time_limit}
     run.extract(run.needing_features(todo, threads), options)
     run.note_vanished([*folders, *gone], set(files))
-    features.update_sound_vectors(library)
+    update_sound_vectors(library)
     return run.report
 
 
@@ -191,7 +174,9 @@ class _Run:
         self.report = IndexReport()
         with library.connect() as connection:
             self.known = KnownFiles(connection)
-            self.lacking = features.without(connection, self.key)  # present tracks
+        present = library.tracks.ids()
+        have = library.tracks.with_features(present, extractor=self.key)
+        self.lacking = set(np.setdiff1d(present, have).tolist())
         self.altered: list[Track] = []  # files at known paths with another sound, decided last
         self.given: list[int] = []  # the track of each path that the extraction was given
         self.waiting: list[tuple[int, Floats]] = []  # features to be stored
@@ -200,7 +185,7 @@ class _Run:
     def begin(
         self, folders: list[str], gone: list[str], files: list[str], retry: bool
     ) -> dict[str, list[str]]:
-        """Compare the files with what the library knows; which ones are to be read."""
+        """Compare the files with what the library knows; which ones to read."""
         report, known = self.report, self.known
         before = set(self.library.settings.get(FOLDERS, []))
         with self.library.begin():
@@ -240,7 +225,7 @@ class _Run:
         yield from self._stored(self.altered, self._altered_path)
 
     def extract(self, files: Iterator[GivenFile], options: dict[str, Any]) -> None:
-        """Compute features and keep them."""
+        """Compute features and store them."""
         first = next(files, None)
         if first is None:
             return  # without starting any process
@@ -261,10 +246,8 @@ class _Run:
             self._keep()
 
     def note_vanished(self, searched: list[str], there: Collection[str]) -> None:
-        """Mark tracks as missing, and forget copies that are gone.
-
-        searched : folders, to the bottom, and files; there : the files that were found
-        """
+        """Mark tracks as missing, and forget copies that are gone."""
+        # searched : folders, to the bottom, and files; there : the files that were found
 
         def gone_from(path: str) -> bool:
             below = is_below(path, searched) or path in searched
@@ -286,10 +269,8 @@ class _Run:
     def _stored(
         self, files: Iterable[Track], decide: Callable[[Track], Track | None]
     ) -> Iterator[GivenFile]:
-        """Store what was read, some at a time; those that need features.
-
-        ``decide`` takes a file and gives its track, or None where it has none of its own.
-        """
+        """Store what was read, some at a time; those that need features."""
+        # ``decide`` takes a file and gives its track, or None if it has none of its own.
         for batch in batches(files, _READ_TOGETHER):
             with self.library.begin():
                 decided = [decide(one) for one in batch]
@@ -302,7 +283,7 @@ class _Run:
     # Which track a file belongs to. ------------------------------------------------------------
 
     def _same_path(self, file: Track) -> Track | None:
-        """A file at a known path that is not what it was."""
+        """A changed file at a known path."""
         known = self.known.by_path[file.path]
         if file.reason is not None:
             if known.state == "unreadable" and same_file(known, file):  # tried once more
@@ -328,7 +309,7 @@ class _Run:
         return self._replace(known, file)
 
     def _new_path(self, file: Track) -> Track | None:
-        """A file at a path that is not known, or no longer any track's."""
+        """A file at an unknown path, or one that no track has any longer."""
         owner = self.known.by_sound.get(file.sound)
         if owner is None:
             return self._add(file)
@@ -355,8 +336,8 @@ class _Run:
             return self._new_path(file)
         found = self.report.new if former.sound.startswith(UNREAD) else self.report.changed
         found.append(file.path)
-        with self.library.begin() as connection:  # features and predictions are void
-            features.forget(connection, former.id)
+        with self.library.begin():  # features and predictions are invalid
+            self.library.tracks.drop_features(former.id)
             self.library.predictions.forget_tracks([former.id])
         self.known.displaced.discard(former.id)
         self.lacking.add(former.id)
@@ -374,7 +355,6 @@ class _Run:
         return added
 
     def _replace(self, known: Track, file: Track) -> Track:
-        """Store what a track's file is now."""
         now = replace(file, id=known.id)
         self.library.tracks.replace(now)
         if file.path in self.known.copies:
@@ -405,7 +385,7 @@ class _Run:
         if self.waiting:
             ids, vectors = zip(*self.waiting, strict=True)
             self.library.tracks.put_features(ids, np.stack(vectors), extractor=self.key)
-            self.report.heard += len(ids)
+            self.report.extracted += len(ids)
             self.waiting = []
 
     def _count(self) -> None:
@@ -417,10 +397,8 @@ class _Run:
 def _find(
     library: Library, paths: Iterable[PathLike], report: IndexReport
 ) -> tuple[list[str], list[str], list[str]]:
-    """Search what is named, or else the folders of earlier runs.
-
-    Returns the folders that were searched, what was named and is gone, and the files found.
-    """
+    """Search what is named, or else the folders of earlier runs."""
+    # Returns the folders that were searched, what was named and is gone, and the files found.
     named = [absolute_path(path) for path in paths]
     before = library.settings.get(FOLDERS, [])
     places = named or before
@@ -443,10 +421,8 @@ def _find(
     return folders, gone, files
 
 
-UNREAD = "unread:"
-"""Prefix of the sound of a file that could not be opened, so that its sound is unknown."""
-UNSETTLED = -1
-"""The time of a file that was changed just now: a further change might not show in it."""
+UNREAD = "unread:"  # prefix of the sound of a file that could not be opened
+UNSETTLED = -1  # the time of a file that has just changed: a further change might not show
 
 
 def examine(path: str) -> Track:
@@ -480,7 +456,7 @@ def _unread(path: str, reason: str) -> Track:
 
 
 def same_file(one: Track, other: Track) -> bool:
-    """Whether size and time are the same, so that the file counts as unchanged."""
+    """Whether size and time are the same: the file counts as unchanged."""
     return (one.size, one.modified) == (other.size, other.modified)
 
 
@@ -507,7 +483,7 @@ class KnownFiles:
             self.copies[path] = Track(path, sound, row.size, row.modified, id=row.track_id)
 
     def put(self, one: Track) -> None:
-        """Add a track, or note what one has become."""
+        """Add or update a track."""
         former, there = self.by_id.get(one.id), self.by_path.get(one.path)
         if former is None:
             # Two tracks can have had one path, one after the other; the file is the present one's.
@@ -524,13 +500,13 @@ class KnownFiles:
         self.by_sound[one.sound] = self.by_id[one.id] = one
 
     def has_its_file(self, one: Track) -> bool:
-        """Whether the file of a track is where it was and has its sound, as far as one can tell."""
+        """Whether the file of a track seems to be in place, with the same sound."""
         if one.id in self.displaced or one.state == "missing" or one.sound.startswith(UNREAD):
             return False
         return os.path.exists(one.path)  # noqa: PTH110
 
     def kind(self, path: str, retry: bool) -> str:
-        """What is to be done for a file.
+        """What to do with a file.
 
         Files that are "unchanged", "unreadable" (as before), "forgotten" or "copies" need not be
         read; "changed" ones are at known paths and are not what they were; all others are "new".

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any, Self
 
 import sqlalchemy as sa
 
-from harmonium.data.tag_names import GenreTree
+from harmonium import library as modules  # each is loaded when first used
+from harmonium.data.tag_names import GenreTree, resolve_aliases
 from harmonium.errors import DataError, HarmoniumError, LibraryError, NoLibraryError
 from harmonium.library.store import database
 from harmonium.library.store.changes import Changes
@@ -37,13 +38,12 @@ from harmonium.library.store.schema import (
     setting,
     tag,
 )
-from harmonium.library.store.tracks import Track, Tracks
+from harmonium.library.store.tracks import Track, Tracks, update_sound_vectors
 
 if TYPE_CHECKING:
     from harmonium.engine import Engine
-    from harmonium.library.answers import Completion, Improvement, QuickReport, Said
+    from harmonium.library.answers import Completion, Doubt, Improvement, QuickReport, Said
     from harmonium.library.doctor import Health
-    from harmonium.library.doubts import Doubt
     from harmonium.library.edits import RenamedTag
     from harmonium.library.filetags import Rules
     from harmonium.library.imports import FeatureReport, ImportReport
@@ -55,10 +55,8 @@ if TYPE_CHECKING:
     from harmonium.library.tags import Relation, Suggestion, TagDetail, TagEntry, TagMap, Why
     from harmonium.library.write import WritePlan, WriteReport
 
-Progress = Callable[[int, int], None]
-"""Called with how much is done, and how much there is."""
-TrackName = int | str | Path | Track
-"""A track, its number, "#NUMBER", a path, the end of a path, or "artist - title"."""
+Progress = Callable[[int, int], None]  # called with how much is done, and how much there is
+TrackName = int | str | Path | Track  # or "#NUMBER", a path, its end, "artist - title"
 
 
 class Library:
@@ -72,7 +70,7 @@ class Library:
         self.engine = engine
         self.place = place
         """Where it is, without a password."""
-        self._here = _Here()
+        self._connections = _Connections()
         self._lock = threading.Lock()
         self._snapshot: Snapshot | None = None
         self.tracks = Tracks(self)
@@ -98,12 +96,12 @@ class Library:
         ----------
         place : a file (SQLite), or postgresql://USER@HOST/DATABASE; by default what
             HARMONIUM_LIBRARY names, then library.db in the system's folder for users' data
-        create : whether to make a library where there is none
+        create : whether to create a library if there is none
 
         Raises
         ------
         LibraryError
-            where there is none or it cannot be used, or a newer version of Harmonium made it
+            if there is none, or it cannot be used, or a newer version of Harmonium made it
         """
         named = database.default_place() if place is None else str(place)
         if database.is_url(named):
@@ -136,19 +134,19 @@ class Library:
         self.close()
 
     def close(self) -> None:
-        """Give back the connections; the library can be opened again."""
+        """Close all connections; the library can be opened again."""
         self.engine.dispose()
 
     def genres(self) -> GenreTree:
-        """The tree of genres that is in use, `harmonium train --genres`; empty where none is."""
+        """The genre tree in use (`harmonium train --genres`); empty if none is."""
         return GenreTree.from_dict(self.settings.get(GENRES, {}))
 
     def spellings(self) -> dict[str, str]:
-        """Tag → how it is shown and written, where that is not its normalised name."""
+        """Tag → how it is shown and written, if that differs from its normalised name."""
         return {**self.genres().spellings, **self.opinions.spellings()}
 
     def version(self) -> database.LibraryVersion:
-        """How far the library has come; it tells whether what was read before still holds."""
+        """The version of the library's contents; it changes with every change."""
         with self.connect() as connection:
             return database.read_version(connection)
 
@@ -157,23 +155,16 @@ class Library:
         return set(self.settings.beginning_with(HIDDEN))
 
     def renamed_tags(self) -> dict[str, str]:
-        """Former name → the name that a tag has now."""
-        now = self.settings.beginning_with(RENAMED)
-        for old, new in now.items():
-            seen = {old}
-            while new in now and new not in seen:
-                seen.add(new)
-                new = now[new]
-            now[old] = new
-        return now
+        """Former name of a tag → its present name."""
+        return resolve_aliases(self.settings.beginning_with(RENAMED), normalise=False)
 
     @contextmanager
     def connect(self) -> Iterator[sa.Connection]:
-        """A connection for reading: all its queries see the library as it was at the first.
+        """A connection for reading: all its queries see the state at the first one.
 
-        Inside `begin` or `reading`, of the same thread, it is that one's.
+        Inside `begin` or `reading` of the same thread, it is their connection.
         """
-        if (here := self._here.writer or self._here.reader) is not None:
+        if (here := self._connections.writer or self._connections.reader) is not None:
             yield here
             return
         with database.reading(self.engine, self.place) as connection:
@@ -186,37 +177,35 @@ class Library:
 
     @contextmanager
     def reading(self) -> Iterator[None]:
-        """All that this thread reads inside sees one state of the library."""
+        """Everything that this thread reads inside sees one state of the library."""
         with self.connect() as connection:
-            before, self._here.reader = self._here.reader, connection
+            before, self._connections.reader = self._connections.reader, connection
             try:
                 yield
             finally:
-                self._here.reader = before
+                self._connections.reader = before
 
     @contextmanager
     def begin(self) -> Iterator[sa.Connection]:
-        """A connection for writing, in one transaction: all of it is kept, or nothing.
+        """A connection for writing, in one transaction: all or nothing.
 
-        Inside another, of the same thread, it is part of that one.
+        Inside another one of the same thread, it is part of that.
         """
-        if self._here.writer is not None:
-            yield self._here.writer
+        if self._connections.writer is not None:
+            yield self._connections.writer
             return
         with database.writing(self.engine, self.place) as connection:
-            self._here.writer = connection
+            self._connections.writer = connection
             try:
                 yield connection
             finally:
-                self._here.writer = None
+                self._connections.writer = None
 
     def snapshot(self) -> "Snapshot":
         """The library as it is now, as searches and the page see it.
 
-        It is kept, and what has changed since is read again.
+        It is cached; what has changed since is read again.
         """
-        from harmonium.library.snapshot import Snapshot
-
         with self.reading():
             state = self.version(), self.settings.get(CURRENT)
             kept = self._snapshot
@@ -225,13 +214,13 @@ class Library:
             with self._lock:
                 kept = self._snapshot
                 if kept is None or (kept.version, kept.model_id) != state:
-                    kept = self._snapshot = Snapshot.after(kept, self, *state)
+                    kept = self._snapshot = modules.snapshot.Snapshot.after(kept, self, *state)
                 return kept
 
     # What a person does with a library. -----------------------------------------------------------
 
     def track(self, named: TrackName) -> Track:
-        """The track that is named; a `LibraryError` where there is none, or several."""
+        """The track of this name; a `LibraryError` if there is none, or several."""
         if isinstance(named, Track):
             return named
         if isinstance(named, int):
@@ -251,23 +240,22 @@ class Library:
         tag: bool = True,
         progress: Progress | None = None,
     ) -> "IndexReport":
-        """Bring the library up to date with the music in folders, and tag what is new.
+        """Scan folders of music, update the library, and tag new tracks.
 
         Parameters
         ----------
         paths : folders and files; by default the folders of earlier runs
         extractor, windows : what computes the features; by default as before
         jobs, engine : how many processes work, and where
-        cache : whether to keep computed features, or the folder to keep them in
-        time_limit : seconds after which a file is given up
-        retry : whether to try unusable files again that have not changed
-        tag : whether to tag what is new, see `tag_new`
+        cache : whether to cache features, or the folder of the cache
+        time_limit : seconds after which to give up on a file
+        retry : whether to retry unreadable files that have not changed
+        tag : whether to tag new tracks, see `tag_new`
         """
         from harmonium.files import user_cache_folder
-        from harmonium.library.index import index
 
         folder = (user_cache_folder() if cache else None) if isinstance(cache, bool) else cache
-        report = index(
+        report = modules.index.index(
             self,
             paths,
             extractor=extractor,
@@ -285,23 +273,17 @@ class Library:
 
     def import_tags(self, path: str | Path, **options: Any) -> "ImportReport":
         """Import a table of people's tags; the options are those of `imports.import_table`."""
-        from harmonium.library.imports import import_table
-
-        return import_table(self, path, **options)
+        return modules.imports.import_table(self, path, **options)
 
     def import_file_tags(
         self, fields: Iterable[str] = ("genre",), **options: Any
     ) -> "ImportReport":
         """Import the tags that files had when last indexed, as `imports.import_file_tags` does."""
-        from harmonium.library.imports import import_file_tags
-
-        return import_file_tags(self, fields=fields, **options)
+        return modules.imports.import_file_tags(self, fields=fields, **options)
 
     def import_features(self, path: str | Path, **options: Any) -> "FeatureReport":
         """Import a table of features; the options are those of `imports.import_features`."""
-        from harmonium.library.imports import import_features
-
-        return import_features(self, path, **options)
+        return modules.imports.import_features(self, path, **options)
 
     def train(
         self,
@@ -317,7 +299,7 @@ class Library:
 
         Parameters
         ----------
-        engine, jobs : where the fits are done, and by how many processes
+        engine, jobs : where models are fitted, and by how many processes
         progress : called with (what is being done, how much is done, how much there is)
         use : whether to use the model from now on
         first : called with a first model, which is stored after a few seconds
@@ -344,47 +326,41 @@ class Library:
 
         Parameters
         ----------
-        known : tags that are known already, such as "rock, guitar, -live"
-        sound_only : whether people's tags do not help to infer the others
-        owner : whose tags the model may predict: "own", "built-in", or None, both
+        known : known tags, such as "rock, guitar, -live"
+        sound_only : whether to ignore people's tags when inferring the others
+        owner : whose tags the model may predict: "own", "built-in", or None for both
         """
-        from harmonium.library.tagging import tag_files
-
-        return tag_files(
+        return modules.tagging.tag_files(
             self, paths, known=known, sound_only=sound_only, owner=owner, progress=progress
         )
 
     def tag_all(
         self, *, again: bool = False, progress: Progress | None = None, learn: bool = True
     ) -> int:
-        """Store what the model in use predicts for all tracks it has not tagged yet; how many.
+        """Store the predictions of the model in use for all tracks not tagged yet; how many.
 
-        ``again`` tags the others, too; ``learn`` lets the model learn from answers afterwards.
+        ``again`` also tags the others; ``learn`` lets the model learn from answers afterwards.
         """
-        from harmonium.library.tagger import tag_library, use_builtin
-
-        n = tag_library(self, use_builtin(self), again=again, progress=progress)
+        n = modules.tagger.tag_library(
+            self, modules.tagger.use_builtin(self), again=again, progress=progress
+        )
         self._learn(learn)
         return n
 
     def tag_new(self, progress: Progress | None = None) -> int | None:
-        """Tag what is new, and learn from answers; how many tracks.
+        """Tag new tracks, and learn from answers; the number of tracks tagged.
 
-        None where there is no model, or it takes other features than the library has. A library
+        None if there is no model, or it takes other features than the library has. A library
         without a model gets the built-in one, if it has its features.
         """
-        from harmonium.library.tagger import use_builtin
-
-        model = use_builtin(self)
+        model = modules.tagger.use_builtin(self)
         if model is None or model.extractor != self.settings.get(EXTRACTOR):
             return None
         return self.tag_all(progress=progress)
 
     def tagged(self, owner: Owner | None = None) -> "Iterator[TaggedFile]":
         """All tracks that the model in use has tagged, with their stored tags."""
-        from harmonium.library.tagging import stored_tags
-
-        return stored_tags(self, owner)
+        return modules.tagging.stored_tags(self, owner)
 
     def search(
         self,
@@ -400,49 +376,42 @@ class Library:
         name: str = "",
         progress: Progress | None = None,
     ) -> "SearchResult":
-        """The tracks that answer a question, or are like a track, or both; the best first.
+        """The tracks that match a query, or are like a track, or both; the best first.
 
         Parameters
         ----------
-        text : the question, as ``mellow piano -rock``; see `search.parse`
+        text : the query, such as ``mellow piano -rock``; see `search.parse`
         like : a track; the others are ordered by probability times similarity to it
         limit, offset : how many hits, and how many to skip before them
-        min_probability : leave out less probable ones
-        predicted : whether to leave out what people's tags answer
-        owner : whose tags the model may predict: "own", "built-in", or None, both
+        min_probability : skip less likely tracks
+        predicted : whether to skip tracks that people gave these tags
+        owner : whose tags the model may predict: "own", "built-in", or None for both
         order : "probability", "likeness", "name" or "added"
         name : words that a track's title, artist, album and file name must have between them
         """
-        from harmonium.library.snapshot import Question
-        from harmonium.library.store import features
-
         if not (text or "").strip() and like is None:
             raise DataError("Search for tags, for tracks like another (--like), or for both.")
         if limit < 1:
             raise DataError(f"'limit' must be at least 1, got {limit}.")
         number = None if like is None else self.track(like).id
         if number is not None:
-            features.update_sound_vectors(self, progress)
-        question = Question(
+            update_sound_vectors(self, progress)
+        question = modules.snapshot.Question(
             (text or "").strip(), number, order, min_probability, owner, predicted, name
         )
         return self.snapshot().search(question, limit, offset, count=False)
 
     def similar(self, track: TrackName, limit: int = 20) -> "SearchResult":
-        """The tracks that are most like one."""
+        """The tracks most like this one."""
         return self.search(like=track, limit=limit)
 
     def suggest(self, *tags: str, limit: int = 10) -> "list[Suggestion]":
-        """Further tags for a track that has these."""
-        from harmonium.library.tags import suggest
-
-        return suggest(self, tags, limit)
+        """More tags for a track that has these."""
+        return modules.tags.suggest(*modules.tags.tagger_and_said(self), tags, limit)
 
     def related(self, tag: str, limit: int = 10) -> "list[Relation]":
         """The tags that a tag makes more likely, and those that it makes less likely."""
-        from harmonium.library.tags import related
-
-        return related(self, tag, limit)
+        return modules.tags.related(*modules.tags.tagger_and_said(self), tag, limit)
 
     def say(
         self,
@@ -455,22 +424,22 @@ class Library:
         change: int | None = None,
         learn: bool = True,
     ) -> "Said":
-        """Keep what a person says about a track, and learn from it.
+        """Save what a person says about a track, and learn from it.
 
         Parameters
         ----------
         tags : tags that fit; with a minus before them, tags that do not
         yes, no : the same as two lists
-        unsay : tags whose opinions they withdraw
+        unsay : tags about which they withdraw what they said
         person : whose tags they are
-        change : the number of a change that this is part of; by default it is one of its own
+        change : the number of the change to add this to; by default a new one
         learn : whether the model learns from it at once
         """
-        from harmonium.library.answers import read_said, say
-
-        fits, misfits = read_said(tags)
+        fits, misfits = modules.answers.read_said(tags)
         fits, misfits = [*fits, *yes], [*misfits, *no]
-        said = say(self, self.track(track), fits, misfits, unsay, person=person, change=change)
+        said = modules.answers.say(
+            self, self.track(track), fits, misfits, unsay, person=person, change=change
+        )
         self._learn(learn and said.change is not None)
         return said
 
@@ -480,10 +449,8 @@ class Library:
         limit: int = 20,
         skip: Collection[tuple[int, str]] = (),
     ) -> "list[Doubt]":
-        """The questions that the model is most in doubt about; ``skip`` are (track, tag)."""
-        from harmonium.library.doubts import doubtful
-
-        return doubtful(self, tag, n=limit, skip=skip)
+        """The questions that the model is least certain about; ``skip`` holds (track, tag)."""
+        return modules.answers.doubtful(self, tag, n=limit, skip=skip)
 
     def answer(
         self,
@@ -494,13 +461,13 @@ class Library:
         person: str = "me",
         change: int | None = None,
     ) -> int:
-        """Keep the answer to a doubt; the number of its change.
+        """Save the answer to a question of `doubts`; the number of its change.
 
         Answers with the ``change`` of an earlier one are undone together with it.
         """
-        from harmonium.library.doubts import answer_doubt
-
-        return answer_doubt(self, self.track(track).id, tag, fits, person=person, change=change)
+        return modules.answers.answer_doubt(
+            self, self.track(track).id, tag, fits, person=person, change=change
+        )
 
     def complete(
         self,
@@ -510,10 +477,10 @@ class Library:
         *,
         person: str = "me",
     ) -> "Completion":
-        """What follows for the other tags of a track from a person's whole answer."""
-        from harmonium.library.answers import complete_track
-
-        return complete_track(self.snapshot(), self.track(track).id, yes, no, person)
+        """What all of a person's answers on a track mean for its other tags."""
+        return modules.answers.complete_track(
+            self.snapshot(), self.track(track).id, yes, no, person
+        )
 
     def why(
         self,
@@ -525,89 +492,67 @@ class Library:
         person: str = "me",
     ) -> "Why":
         """What the sound adds to a tag's probability, and what each known tag adds."""
-        from harmonium.library.tags import why
-
-        return why(self.snapshot(), self.track(track).id, tag, yes, no, person)
+        return modules.tags.why(self.snapshot(), self.track(track).id, tag, yes, no, person)
 
     def learn(self, progress: Progress | None = None) -> "QuickReport":
         """Let the model in use learn from the answers since it was trained."""
-        from harmonium.library.answers import learn_answers
-
-        return learn_answers(self, progress)
+        return modules.answers.learn_answers(self, progress)
 
     def _learn(self, wanted: bool) -> None:
-        """Learn from what was kept, if wanted; where that fails, the next `learn` says why."""
+        """Learn from what was saved, if wanted; if that fails, the next `learn` says why."""
         with suppress(HarmoniumError):
             if wanted:
                 self.learn()
 
     def improvement(self, change: int | None = None) -> "Improvement | None":
         """How well the last answers, or those of a change, were predicted beforehand."""
-        from harmonium.library.answers import improvement
-
-        return improvement(self, change)
+        return modules.answers.improvement(self, change)
 
     def rename(self, old: str, new: str, *, learn: bool = True) -> "RenamedTag":
         """Rename a tag, or merge it into another."""
-        from harmonium.library.edits import rename_tag
-
-        renamed = rename_tag(self, old, new)
+        renamed = modules.edits.rename_tag(self, old, new)
         self._learn(learn)
         return renamed
 
     def hide(self, tag: str, *, learn: bool = True) -> int:
-        """Hide a tag: it is neither predicted nor learnt; the number of the change."""
-        from harmonium.library.edits import hide_tag
-
-        change = hide_tag(self, tag)
+        """Hide a tag, so that it is neither predicted nor learnt; the number of the change."""
+        change = modules.edits.hide_tag(self, tag)
         self._learn(learn)
         return change
 
     def forget(self, *tracks: TrackName, learn: bool = True) -> int | None:
-        """Take tracks out of the library; the number of the change, None if they were out of it."""
-        from harmonium.library.edits import forget
-
-        change = forget(self, list(dict.fromkeys(self.track(one).id for one in tracks)))
+        """Remove tracks from the library; the number of the change, None if nothing changed."""
+        change = modules.edits.forget(
+            self, list(dict.fromkeys(self.track(one).id for one in tracks))
+        )
         self._learn(learn)
         return change
 
     def list_models(self) -> "list[ModelEntry]":
         """All models, the newest first."""
-        from harmonium.library.models import list_models
-
-        return list_models(self)
+        return modules.models.list_models(self)
 
     def use_model(self, number: int, *, learn: bool = True) -> int | None:
-        """Use a model from now on; the number of the change, None where it was in use."""
-        from harmonium.library.models import use_model
-
-        change = use_model(self, number)
+        """Use a model from now on; the number of the change, None if it was in use."""
+        change = modules.models.use_model(self, number)
         self._learn(learn and change is not None)
         return change
 
     def compare_models(self, a: int, b: int) -> "ModelComparison":
         """What changes from model a to model b."""
-        from harmonium.library.models import compare_models
-
-        return compare_models(self, a, b)
+        return modules.models.compare_models(self, a, b)
 
     def tags(self) -> "list[TagEntry]":
         """All tags that people gave or the model has learnt, the most used first."""
-        from harmonium.library.tags import list_tags
-
-        return list_tags(self.snapshot())
+        return modules.tags.list_tags(self.snapshot())
 
     def tag_detail(self, tag: str) -> "TagDetail":
-        """All that is known of a tag."""
-        from harmonium.library.tags import tag_detail
-
-        return tag_detail(self.snapshot(), tag)
+        """Everything known about a tag."""
+        return modules.tags.tag_detail(self.snapshot(), tag)
 
     def tag_map(self) -> "TagMap":
         """A map of the tags that the model in use has learnt."""
-        from harmonium.library.tags import tag_map
-
-        return tag_map(self.snapshot())
+        return modules.tags.tag_map(self.snapshot())
 
     def plan_write(
         self,
@@ -626,24 +571,23 @@ class Library:
         Parameters
         ----------
         tracks : tracks, and folders of files; by default all
-        query : only tracks for which this is more likely than not
-        precision : how often what the model adds is to be right; None or 0: `tag`'s thresholds
-        people, predicted : whether to write what people say, and what the model predicts
-        owner : whose predictions: "own", "built-in", or None, both
-        rules : how to write; a mapping is joined with what the library remembers
+        query : only tracks found by this search at 50 % or more
+        precision : the precision that predictions must have; None or 0: `tag`'s thresholds
+        people, predicted : whether to write people's tags, and predictions
+        owner : whose predictions: "own", "built-in", or None for both
+        rules : how to write; a mapping is combined with the rules saved in the library
         skip : numbers of tracks to leave out
         """
-        from harmonium.library.filetags import Rules
-        from harmonium.library.write import RULES_SETTING, library_rules, plan_writes
-
-        if not isinstance(rules, Rules):
-            layers = [self.settings.get(RULES_SETTING, {}), rules or {}]
-            rules = library_rules(self, layers, self.known_tags())
+        if not isinstance(rules, modules.filetags.Rules):
+            layers = [self.settings.get(modules.write.RULES_SETTING, {}), rules or {}]
+            rules = modules.write.library_rules(self, layers)
         ids, files = self.find_tracks(*tracks, query=query)
         wanted = [number for number in ids if number not in set(skip)]
         sources: dict[str, Any] = {"people": people, "predicted": predicted, "owner": owner}
         sources |= {"precision": precision or None}
-        return plan_writes(self, wanted, rules, only_to=files, progress=progress, **sources)
+        return modules.write.plan_writes(
+            self, wanted, rules, only_to=files, progress=progress, **sources
+        )
 
     def write(
         self,
@@ -656,14 +600,14 @@ class Library:
 
         With ``dry_run`` nothing is written; the report names the files that would be.
         """
-        from harmonium.library.write import WritePlan, WriteReport, write_planned
-
-        plan = tracks[0] if tracks and isinstance(tracks[0], WritePlan) else None
+        plan = tracks[0] if tracks and isinstance(tracks[0], modules.write.WritePlan) else None
         if plan is None:
             plan = self.plan_write(*tracks, **options)  # type: ignore[arg-type]
         if dry_run:
-            return WriteReport(None, [one.change.path for one in plan.files], plan.failures)
-        return write_planned(self, plan.files, progress=progress)
+            return modules.write.WriteReport(
+                None, [one.change.path for one in plan.files], plan.failures
+            )
+        return modules.write.write_planned(self, plan.files, progress=progress)
 
     def undo(
         self,
@@ -674,56 +618,43 @@ class Library:
         learn: bool = True,
     ) -> "UndoReport":
         """Undo a change, by default the last one: people's tags, and files to the byte."""
-        from harmonium.library.write import last_change, undo_change
-
-        number = last_change(self).id if change is None else change
-        report = undo_change(self, number, exact=exact, progress=progress)
+        number = modules.write.last_change(self).id if change is None else change
+        report = modules.write.undo_change(self, number, exact=exact, progress=progress)
         self._learn(learn and bool(report.ended or report.revived or report.values_restored))
         return report
 
     def doctor(self, doubts: int = 20) -> "Health":
-        """The health of the library: files, tags, and what people may have got wrong."""
-        from harmonium.library.doctor import examine
-
-        return examine(self, doubts=doubts)
+        """Problems of the library: files, tags, and probable mistakes in people's tags."""
+        return modules.doctor.examine(self, doubts=doubts)
 
     def export(
         self, path: str | Path, tracks: Iterable[TrackName], owner: Owner | None = None
     ) -> list[Track]:
-        """Write tracks with their tags for Rekordbox (.xml) or beets (.sh); those left out."""
-        from harmonium.library.export import write_export
-        from harmonium.library.tagger import USUAL_PRECISION
-        from harmonium.library.write import wanted_tags
-
+        """Export tracks and tags for Rekordbox (.xml) or beets (.sh); the tracks left out."""
         ids, spelt = [self.track(one).id for one in tracks], self.spellings()
         tagged = [
             (track, [spelt.get(tag, tag) for tag in tags])
-            for track, tags in wanted_tags(self, ids, owner=owner, precision=USUAL_PRECISION)
+            for track, tags in modules.write.wanted_tags(
+                self, ids, owner=owner, precision=modules.tagger.USUAL_PRECISION
+            )
         ]
-        return write_export(Path(path).expanduser(), tagged)
+        return modules.export.write_export(Path(path).expanduser(), tagged)
 
     def playlist(
         self, path: str | Path, tracks: Iterable[TrackName], *, relative: bool = False
     ) -> None:
-        """Write tracks as a playlist, .m3u8; ``relative``: with paths from its own folder on."""
-        from harmonium.library.export import write_playlist
-
+        """Write tracks as a playlist, .m3u8; ``relative``: with paths relative to its folder."""
         listed = [self.track(one) for one in tracks]
-        write_playlist(Path(path).expanduser(), listed, relative=relative)
+        modules.export.write_playlist(Path(path).expanduser(), listed, relative=relative)
 
     def used_tags(self) -> set[str]:
-        """Every tag that anybody ever used."""
+        """All tags that were ever used."""
         return {row.name for row in self.fetch(sa.select(tag.c.name))}
-
-    def known_tags(self) -> set[str]:
-        """Every tag that a track may have: those ever used, and those of the model in use."""
-        model = self.models.current(whole=False)
-        return self.used_tags().union(() if model is None else model.vocabulary)
 
     def find_tracks(
         self, *named: TrackName, query: str | None = None
     ) -> tuple[list[int], set[str] | None]:
-        """The present tracks that are named, also by folders, and for which a query is likely.
+        """The present tracks that are named, also by folders, and that match a query.
 
         Returns their numbers, ascending, and the files that were named; None if none were.
         """
@@ -755,13 +686,11 @@ class Library:
             upgrade(connection, self.place)
 
 
-class _Here(threading.local):
-    """The connections that a thread has open."""
+class _Connections(threading.local):
+    """The open connections of a thread."""
 
-    writer: sa.Connection | None = None
-    """In the transaction of `begin`."""
-    reader: sa.Connection | None = None
-    """Of `reading`."""
+    writer: sa.Connection | None = None  # in the transaction of `begin`
+    reader: sa.Connection | None = None  # of `reading`
 
 
 class LibrarySettings(database.LibraryPart):
@@ -780,10 +709,10 @@ class LibrarySettings(database.LibraryPart):
         return {row.key.removeprefix(prefix): database.stored_json(row.value) for row in rows}
 
     def set(self, key: str, value: Any) -> None:
-        """Give a name a value."""
+        """Give a name a value; None removes it."""
+        rows = [] if value is None else [{"key": key, "value": json.dumps(value)}]
         with self._library.begin() as connection:
-            connection.execute(sa.delete(setting).where(setting.c.key == key))
-            connection.execute(sa.insert(setting).values(key=key, value=json.dumps(value)))
+            database.replace_rows(connection, setting, rows, setting.c.key == key)
 
 
 def _no_library(place: str) -> NoLibraryError:

@@ -11,8 +11,7 @@ from harmonium.library.library import Library
 from harmonium.library.store.changes import SETTING
 from harmonium.library.store.models import CURRENT, StoredModel, packed
 
-MIN_GAIN = 0.01
-"""The difference of AUCs from which on a tag counts as better or worse."""
+MIN_GAIN = 0.01  # difference of AUCs needed for a tag to count as better or worse
 
 
 @dataclass(frozen=True)
@@ -23,14 +22,10 @@ class ModelEntry:
     made_at: datetime
     in_use: bool
     n_tags: int
-    n_learnt: int
-    """How many of its tags it predicts better than chance."""
-    mean_auc: float | None
-    """Over its tags, for tracks held out in training."""
-    n_tracks: int | None
-    """How many tracks it has learnt from."""
-    n_tagged: int
-    """How many tracks of the library it has tagged."""
+    n_learnt: int  # how many of its tags it predicts better than chance
+    mean_auc: float | None  # over its tags, for tracks held out in training
+    n_tracks: int | None  # how many tracks it has learnt from
+    n_tagged: int  # how many tracks of the library it has tagged
 
 
 def list_models(library: Library) -> list[ModelEntry]:
@@ -54,7 +49,7 @@ def list_models(library: Library) -> list[ModelEntry]:
 
 
 def use_model(library: Library, model_id: int) -> int | None:
-    """Use this model from now on; the number of the change, None where it was in use already."""
+    """Use this model from now on; the number of the change, None if it was in use already."""
     library.models.get(model_id, whole=False)
     before = library.settings.get(CURRENT)
     with library.begin():
@@ -71,11 +66,9 @@ class ModelComparison:
 
     tags: list[dict[Literal["tag", "auc_a", "auc_b"], Any]]
     """The AUC of each tag by the two models, for held-out tracks."""
-    better: int
-    """How many tags of both b knows better by at least `MIN_GAIN`."""
+    better: int  # how many tags of both b knows better by at least `MIN_GAIN`
     worse: int
-    changed_tracks: int | None
-    """How many tracks get other tags; None where one of the models has not tagged them."""
+    changed_tracks: int | None  # tracks that get other tags; None if a model has not tagged them
 
 
 def compare_models(library: Library, a: int, b: int) -> ModelComparison:
@@ -99,7 +92,7 @@ def compare_models(library: Library, a: int, b: int) -> ModelComparison:
 
 
 def _n_changed(library: Library, *models: StoredModel) -> int | None:
-    """How many tracks get other tags by two models; None where no track was tagged by both."""
+    """How many tracks get other tags by two models; None if no track was tagged by both."""
     (ids_a, a), (ids_b, b) = (library.predictions.matrix(model.id or 0) for model in models)
     ids, rows_a, rows_b = np.intersect1d(ids_a, ids_b, assume_unique=True, return_indices=True)
     if not len(ids):

@@ -1,27 +1,21 @@
 """Queries for tags, and the tracks that match them, the most certain first.
 
-    question := group ("OR" group)*
+    query    := group ("OR" group)*
     group    := part (["AND"] part)*
-    part     := ("NOT" | "-") part | "(" question ")" | tag
+    part     := ("NOT" | "-") part | "(" query ")" | tag
 
 as in `mellow piano -rock` or `("hip hop" OR rap) AND NOT live`. AND, OR and NOT are operators in
 capitals only, so that "drum and bass" stays a tag. Words side by side are tags that must all hold,
 and are read as the fewest known tags: "alternative rock" is that tag if there is one, though its
 words may be tags, too; "alternative AND rock" asks for both. Where two readings have equally few
-tags, the question is refused and quotes decide.
+tags, the query is refused and quotes decide.
 
-What people agree on about a tag is certain: its probability is 1 or 0. Where they leave it open,
-the probability is the model's; where the model has none (it has not learnt the tag, or not tagged
-the track), it is 0. The probability of the question follows from those of its tags. First come the
-tracks for which people's tags alone answer it, ordered by what the model would have said; then the
-others, by their probability.
+docs/library.md says how tracks are ordered. Where people leave a tag open and the model has no
+probability (it has not learnt the tag, or not tagged the track), that is 0. Tracks for which
+people's tags alone match the query are ordered by what the model would have said.
 
-Tracks can also be ordered by how much they are like one of them: in their sound, and in their tags
-where the model has learnt some. By sound, two tracks are alike as far as their vectors in the space
-of `store.features` point the same way: their cosine. By tags, a track is described by what sets it
-apart: the probability of each tag that the model has learnt, less its mean over the library, in
-units of its deviation; again it is the cosine that counts. The similarity is the mean of both, the
-tags weighted by how many there are.
+Two tracks are as similar as the mean of two cosines: of their sound vectors (`store.tracks`), and
+of the probabilities of learnt tags, each less its mean over the library, in units of its deviation.
 """
 
 import re
@@ -44,39 +38,32 @@ if TYPE_CHECKING:
     from harmonium.library.snapshot import Snapshot
 
 OPERATORS = ("AND", "OR", "NOT")
-MAX_DEPTH = 100
-"""The deepest nesting of brackets and negations."""
-SOURCES = ("nobody", "model", "people")
-"""Who answers a question."""
-MIN_ORDERED = 500
-"""Tracks of a result that are put in order, at least."""
-N_TAGS_LIKE_SOUND = 30
-"""The number of learnt tags that weigh as much as the sound."""
-ROUNDING = 1e-6
-"""Lengths that are not larger than this count as none."""
+MAX_DEPTH = 100  # maximum nesting of brackets and negations
+SOURCES = ("nobody", "model", "people")  # who says that a track matches
+MIN_ORDERED = 500  # minimum number of tracks of a result that are sorted
+N_TAGS_LIKE_SOUND = 30  # the number of learnt tags that weigh as much as the sound
+ROUNDING = 1e-6  # lengths up to this count as 0
 
-Masks = dict[str, tuple[Mask, Mask]]
-"""Tag → whether it surely holds by what people say, and whether it may hold, for each track."""
+Masks = dict[str, tuple[Mask, Mask]]  # tag → where people surely say yes, where it may hold
 _Token = tuple[str, str]
 """A kind, "word", "tag", "(", ")", "AND", "OR", "NOT" or "end", and the text of a word or tag."""
 
 
 class Query(NamedTuple):
-    """A question: a tag, or an operator with the questions that it joins."""
+    """A query: a tag, or an operator with the queries that it joins."""
 
     operator: Literal["TAG", "NOT", "AND", "OR"]
-    parts: tuple["Query", ...] = ()
-    """One of NOT, at least two of AND and OR."""
+    parts: tuple["Query", ...] = ()  # one of NOT, at least two of AND and OR
     tag: str = ""
 
     @property
     def tags(self) -> list[str]:
-        """The tags of the question, each once, in order of appearance."""
+        """The tags of the query, each once, in order of appearance."""
         inner = [name for part in self.parts for name in part.tags]
         return [self.tag] if self.operator == "TAG" else list(dict.fromkeys(inner))
 
     def probability(self, of_tag: Callable[[str], Floats]) -> Floats:
-        """p of the question for each track, (n,), from p of each tag, (n,), as if independent.
+        """p of the query for each track, (n,), from p of each tag, (n,), as if independent.
 
         p(a AND b) = p(a) p(b);  p(a OR b) = 1 - (1 - p(a)) (1 - p(b));  p(NOT a) = 1 - p(a)
 
@@ -90,7 +77,7 @@ class Query(NamedTuple):
         return 1 - reduce(np.multiply, (1 - p for p in parts) if self.operator == "OR" else parts)
 
     def answered(self, masks: Masks) -> tuple[Mask, Mask]:
-        """Whether it surely holds by what people say, and whether it may hold, (n,) each."""
+        """Whether it certainly holds by people's tags, and whether it may hold, (n,) each."""
         if self.operator == "TAG":
             return masks[self.tag]
         surely, maybe = zip(*(part.answered(masks) for part in self.parts), strict=True)
@@ -103,15 +90,11 @@ class Query(NamedTuple):
 def parse(
     text: str, known: Collection[str], aliases: Mapping[str, str] = MappingProxyType({})
 ) -> Query:
-    """The question that a text asks, in tags that are among the known (normalised) ones.
+    """The query of a text, in tags that are among the known (normalised) ones.
 
-    ``aliases`` are other words for known tags; they count where the text has no other meaning.
-
-    Raises
-    ------
-    DataError
-        for a tag that is not known, naming near ones; for words that can be read in two ways; for
-        brackets, quotes and operators that do not fit
+    ``aliases`` are other words for known tags; they count where the text has no other meaning. A
+    DataError names tags that are near an unknown one, words that can be read in two ways, or
+    brackets, quotes and operators that do not fit.
     """
     tokens = _with_tags(_tokens(text), known, aliases)[::-1]  # the next one is the last
 
@@ -161,7 +144,7 @@ def parse(
 
 
 def unknown_tag(name: str, known: Collection[str], problem: str = "") -> UnknownTagError:
-    """The error of a tag that is not known, with the nearest ones that are."""
+    """The error for an unknown tag, with the most similar known ones."""
     hint = errors.did_you_mean(name, known, n=3, examples=8, quote=_quoted)
     if not problem:
         problem = f"No track has the tag {_quoted(name)}, and the model does not know it."
@@ -221,7 +204,7 @@ def _with_tags(
 
 
 def _read_run(words: list[str], known: Collection[str], aliases: Mapping[str, str]) -> list[str]:
-    """Words side by side as the fewest known tags, where there is just one way."""
+    """Words side by side as the fewest known tags, if there is just one way."""
     readings: list[list[list[str]]] = [[[]]]  # of the first i words, the shortest, two at most
     for end in range(1, len(words) + 1):
         ways = [
@@ -248,33 +231,27 @@ def _read_run(words: list[str], known: Collection[str], aliases: Mapping[str, st
 
 
 def _quoted(name: str) -> str:
-    """A tag as it is written in a question."""
     if re.fullmatch(r"\w+", name) and name not in OPERATORS:
         return name
     escaped = name.replace("\\", "\\\\").replace('"', '\\"')
     return f'"{escaped}"'
 
 
-# Tracks that answer a question. ------------------------------------------------------------------
+# Tracks that match a query. ---------------------------------------------------------------------
 
 
 @dataclass(eq=False)
 class Found:
-    """Tracks and what is known of them; all (n,). They are put in order as far as is needed."""
+    """Tracks and what is known about them; all (n,). They are sorted as far as needed."""
 
     ids: Ids
-    probability: Floats | None = None
-    """None where no tags were asked for."""
-    sources: NDArray[np.uint8] | None = None
-    """Places in `SOURCES`."""
-    score: Floats | None = None
-    """What they are ordered by; None where they are in order."""
+    probability: Floats | None = None  # None for a query without tags
+    sources: NDArray[np.uint8] | None = None  # places in `SOURCES`
+    score: Floats | None = None  # what they are ordered by; None if they are in order
     similarity: Floats | None = None
-    tags: dict[str, Floats] = field(default_factory=dict)
-    """Tag of the question → its probabilities."""
+    tags: dict[str, Floats] = field(default_factory=dict)  # tag of the query → its probabilities
     people_only: list[str] = field(default_factory=list)
-    n_below: int = 0
-    """Tracks that are less probable than was asked for."""
+    n_below: int = 0  # tracks below the minimum probability
     _ordered: NDArray[np.intp] = field(default_factory=lambda: np.empty(0, np.intp), repr=False)
 
     def only(self, rows: NDArray[np.intp]) -> "Found":
@@ -308,7 +285,7 @@ def rank(
     *,
     predicted: bool = False,
 ) -> Found:
-    """What is known of all tracks that may answer a question, in no order.
+    """What is known about all tracks that may match a query, in no order.
 
     With ``like``, a track, the score is the probability times the similarity to it; those that are
     less alike than chance come last. With ``predicted``, only what the model adds is found.
@@ -351,10 +328,8 @@ def rank(
 def _sources(
     certain: Mask, masks: Masks, tagged: Mask, modelled: Collection[str]
 ) -> NDArray[np.uint8]:
-    """Who answers the question, for each track, as places in `SOURCES`, (n,).
-
-    The model does if it says something of a tag that people leave open.
-    """
+    """Who says that each track matches, as places in `SOURCES`, (n,)."""
+    # The model does if it says something of a tag that people leave open.
     none = np.zeros(len(certain), bool)
     left_open = {name: ~surely & maybe for name, (surely, maybe) in masks.items()}
     by_model = tagged & sum((left_open[name] for name in modelled), none)
@@ -370,10 +345,8 @@ def _sources(
 def _modelled(
     snapshot: "Snapshot", model: StoredModel | None, names: list[str]
 ) -> tuple[Ids, dict[str, Floats]]:
-    """Tracks with predictions, (n,), and those of the tags that the model has learnt, (n,) each.
-
-    For a question without any such tag, the tracks are there all the same: some may lack a tag.
-    """
+    """Tracks with predictions, (n,), and those of the tags that the model has learnt, (n,) each."""
+    # For a query without any such tag, the tracks are included all the same: some may lack a tag.
     if model is None or model.id is None:
         return np.empty(0, np.int64), {}
     learnt = {tag: j for j, tag in enumerate(model.vocabulary) if model.learnt[j]}

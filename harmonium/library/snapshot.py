@@ -1,8 +1,8 @@
-"""One state of a library, as searches and the page see it: what is asked for is read when needed.
+"""One state of a library, as searches and the page see it: parts are read when needed.
 
 `Library.snapshot` keeps the latest one. When the library has changed, the next snapshot takes over
 what has not: the predictions, the verdicts, the tracks, or the model. A snapshot that is used once
-reads only the columns that a question needs; one that has shown a page has all of them in memory.
+reads only the columns that a query needs; one that has shown a page has all of them in memory.
 """
 
 import json
@@ -24,40 +24,31 @@ from harmonium.data.tag_names import normalise_tag, possible_parts
 from harmonium.errors import DataError
 from harmonium.library.library import Library
 from harmonium.library.search import SOURCES, Found, parse, rank
-from harmonium.library.store import features
 from harmonium.library.store.database import LibraryVersion
-from harmonium.library.store.features import SoundVectors
 from harmonium.library.store.models import Owner, Steps, packed, steps_of, unpacked
 from harmonium.library.store.opinions import Agreement, VerdictTable, agreed_tags
 from harmonium.library.store.schema import BLOCK, prediction, track
-from harmonium.library.store.tracks import Track, track_name
+from harmonium.library.store.tracks import SoundVectors, Track, track_name, update_sound_vectors
 from harmonium.library.tagger import OTHER, Tagger, no_model, tag_groups, thresholds_for
 
 T = TypeVar("T")
 Order = Literal["probability", "likeness", "name", "added"]
 
-N_RESULTS = 16
-"""Results of searches that are kept, for their further pages and their facets."""
-N_SHOWN_TAGS = 6
-"""Tags that are shown with a track in a list."""
+N_RESULTS = 16  # results of searches that are kept, for their further pages and their facets
+N_SHOWN_TAGS = 6  # tags that are shown with a track in a list
 MAX_FACETS = 40
 
 
 class Question(NamedTuple):
-    """What is looked for."""
+    """A search."""
 
-    text: str = ""
-    """A question in tags, as `search.parse` reads it; empty for any track."""
-    like: int | None = None
-    """The number of a track to be like."""
-    order: Order | None = None
-    """By default the surest first, or by name where nothing is asked."""
+    text: str = ""  # a query, as `search.parse` reads it; empty for any track
+    like: int | None = None  # the number of a track; others are compared with it
+    order: Order | None = None  # by default most likely first, or by name without a query
     min_probability: float = 0.0
     owner: Owner | None = None
-    predicted: bool = False
-    """Only what the model adds."""
-    name: str = ""
-    """Words that a track's title, artist, album and file name must have between them."""
+    predicted: bool = False  # only tracks that the model adds
+    name: str = ""  # words that a track's title, artist, album and file name must have between them
 
 
 @dataclass(frozen=True)
@@ -65,14 +56,10 @@ class TrackTag:
     """A tag that a track has."""
 
     tag: str
-    shown: str
-    """As this library spells it."""
-    probability: float
-    """1 where people say so."""
-    source: str
-    """"people" have said so, "given" (with --known), "model", or "built-in"."""
-    precision: float | None = None
-    """The share of held-out tracks of at least this probability that have the tag, if known."""
+    shown: str  # as this library spells it
+    probability: float  # that the track has the tag
+    source: str  # "people" have said so, "given" (with --known), "model", or "built-in"
+    precision: float | None = None  # share of held-out tracks this likely that have the tag
 
 
 @dataclass(frozen=True)
@@ -80,17 +67,13 @@ class Hit:
     """A track that was found."""
 
     track: Track
-    probability: float | None
-    """How likely the track answers the question; None where no tags were asked for."""
-    similarity: float | None
-    """The cosine with the track of ``like``: 1 for the same, 0 for as unlike as any two tracks."""
+    probability: float | None  # that the track matches; None for a query without tags
+    similarity: float | None  # cosine with the track of ``like``: 1 for the same, 0 for unlike
     source: str | None
     """Who says so: "people", the "model", or "nobody", where nothing speaks against it; None where
     nothing was asked."""
-    tags: dict[str, float] = field(default_factory=dict)
-    """Tag of the question → its probability."""
-    shown_tags: list[TrackTag] = field(default_factory=list)
-    """The tags that say most of the track, on a page."""
+    tags: dict[str, float] = field(default_factory=dict)  # tag of the query → its probability
+    shown_tags: list[TrackTag] = field(default_factory=list)  # those that say most, on a page
 
 
 @dataclass(frozen=True)
@@ -98,14 +81,10 @@ class SearchResult:
     """One page of what a search found."""
 
     hits: list[Hit]
-    total: int | None
-    """How many tracks were found; None where there are more, and they were not counted."""
-    offset: int
-    """How many of them come before the hits."""
-    n_below: int
-    """Tracks that are less probable than was asked for; 0 where they were not counted."""
-    people_only: list[str]
-    """Tags of the question that the model has not learnt: only what people say counts."""
+    total: int | None  # how many were found; None if there are more, and they were not counted
+    offset: int  # how many of them come before the hits
+    n_below: int  # tracks below the minimum probability; 0 if they were not counted
+    people_only: list[str]  # tags of the query that the model has not learnt: only people count
 
     def __iter__(self) -> Iterator[Hit]:
         return iter(self.hits)
@@ -128,10 +107,8 @@ class Facet:
 class ModelPredictions:
     """What a model says about all tracks."""
 
-    ids: Ids
-    """(n,) ascending"""
-    steps: Steps
-    """(n_tags, n) as stored"""
+    ids: Ids  # (n,) ascending
+    steps: Steps  # (n_tags, n) as stored
 
     @cached_property
     def means(self) -> Floats:
@@ -192,7 +169,7 @@ class Snapshot:
         new = cls(library, version, model_id)
         if before is None:
             return new
-        old, same_model = before.version, new._has_model_of(before)
+        old, same_model = before.version, new._model_state == before._model_state
         predicted = (version.predictions, model_id) == (old.predictions, before.model_id)
         said = (version.change, version.opinion) == (old.change, old.opinion)
         holds = {
@@ -212,16 +189,13 @@ class Snapshot:
             new.__dict__["verdicts"] = before.verdicts.brought_up_to(library, old)
         return new
 
-    def _has_model_of(self, before: "Snapshot") -> bool:
-        one, other = self.model, before.model
-        if one is None or other is None or one.id != other.id:
-            return one is other
-        digests = ([refined.digest for refined in model.refinements] for model in (one, other))
-        return (
-            one.vocabulary == other.vocabulary
-            and np.array_equal(one.thresholds, other.thresholds)
-            and next(digests) == next(digests)
-        )
+    @property
+    def _model_state(self) -> object:
+        """What changes with the model."""
+        if (one := self.model) is None:
+            return None
+        learnt = [refined.digest for refined in one.refinements]
+        return one.id, one.vocabulary, one.thresholds.tolist(), learnt
 
     # Parts. -------------------------------------------------------------------------------------
 
@@ -251,17 +225,17 @@ class Snapshot:
 
     @_part
     def ids(self) -> Ids:
-        """The tracks whose files are there, ascending."""
+        """The tracks whose files exist, ascending."""
         return self.library.tracks.ids()
 
     @_part
     def absent(self) -> Mask:
-        """(n,) which tracks with predictions have no file any more."""
+        """(n,) which tracks with predictions no longer have a file."""
         return ~np.isin(self.predictions.ids, self.ids, assume_unique=True)
 
     @_part
     def tagger(self) -> Tagger | None:
-        """The model in use, at work."""
+        """The model in use, loaded."""
         if self.model_id is None:
             return None
         return Tagger(self.library.models.get(self.model_id), self.library)
@@ -279,7 +253,7 @@ class Snapshot:
 
     @_part
     def spellings(self) -> dict[str, str]:
-        """Tag → how it is shown, where that is not its name."""
+        """Tag → how it is shown, if that differs from its name."""
         return self.library.spellings()
 
     @_part
@@ -297,7 +271,7 @@ class Snapshot:
 
     @_part
     def _by_name(self) -> Ids:
-        """The tracks whose files are there, in the order of their names."""
+        """The tracks whose files exist, in the order of their names."""
         rows = self._present(track.c.path, track.c.title, track.c.artist, track.c.id)
         rows = sorted(rows, key=lambda row: track_name(*row[:3]).casefold())
         return np.array([row.id for row in rows], np.int64)
@@ -338,9 +312,9 @@ class Snapshot:
         return rows
 
     def write_thresholds(self, precision: float | None, owner: Owner | None = None) -> Floats:
-        """(n_tags,) from which probability on the model's tags are written, as it was trained.
+        """(n_tags,) the least probability at which each tag of the model is written, as trained.
 
-        ``precision`` is how often predictions are to be right, tag by tag. None takes all that
+        ``precision`` is what predictions must reach, tag by tag. None takes all that
         reaches the thresholds of `harmonium tag`, and built-in tags only if those were right for
         most held-out clips (`StoredModel.sure`).
         """
@@ -360,7 +334,7 @@ class Snapshot:
         return self.spellings.get(tag, tag)
 
     def group(self, tag: str) -> str:
-        """What kind of tag it is, as far as that is known: genre, mood, instrument …, or other."""
+        """The kind of a tag, if known: genre, mood, instrument …; else other."""
         return tag_groups().get(tag, OTHER)
 
     def owner(self, tag: str) -> Owner:
@@ -371,7 +345,7 @@ class Snapshot:
         return "own" if self.model.is_own[place] else "built-in"
 
     def threshold(self, tag: str) -> float | None:
-        """The probability from which on the model gives a tag; None if it has not learnt it."""
+        """The threshold of a tag; None if the model has not learnt it."""
         place = self.places.get(tag)
         return None if self.model is None or place is None else float(self.model.thresholds[place])
 
@@ -452,7 +426,7 @@ class Snapshot:
         count: bool = True,
         shown_tags: bool = False,
     ) -> SearchResult:
-        """One page of the tracks that answer a question; ``shown_tags`` as of `page`.
+        """One page of the tracks that match a query; ``shown_tags`` as of `page`.
 
         Without ``count``, what was found is counted only if it is less than a page.
         """
@@ -470,7 +444,7 @@ class Snapshot:
         return SearchResult(hits, len(found.ids), offset, found.n_below, found.people_only)
 
     def find(self, question: Question) -> Found:
-        """All tracks that answer a question; asked again, it costs nothing."""
+        """All tracks that match a query; the result is cached."""
         with self._lock:
             if question in self._results:
                 self._results.move_to_end(question)
@@ -484,17 +458,17 @@ class Snapshot:
         return found
 
     def likely(self, text: str) -> Ids:
-        """The tracks for which a question is at least as likely as not."""
+        """The tracks that match a query at 50 % or more; all tracks without a query."""
         return self.find(Question(text.strip(), min_probability=0.5)).ids
 
     def _make_comparable(self, question: Question) -> None:
-        """Let all tracks have the vectors that a question compares."""
+        """Give all tracks the vectors that a query compares."""
         if question.like is not None:
             self.library.tracks.get(question.like)
-            features.update_sound_vectors(self.library)
+            update_sound_vectors(self.library)
 
     def _ranked(self, question: Question, present: Ids | None = None) -> Found:
-        """The tracks that answer a question, of those that are ``present``; None: of any."""
+        """The tracks that match a query, of those that are ``present``; None: of any."""
         text, like, order = question.text.strip(), question.like, question.order
         if order == "likeness" and like is None:
             raise DataError("To order tracks by similarity, name a track with 'like'.")
@@ -557,26 +531,26 @@ class Snapshot:
         columns = (part(found.probability), part(found.similarity), sources, tags, shown)
         return [Hit(*row) for row in zip(self.library.tracks.many(ids), *columns, strict=True)]
 
-    def shown_tags(self, ids: Ids, limit: int = N_SHOWN_TAGS) -> list[list[TrackTag]]:
-        """The tags of tracks that say most of them: people's, then the surest of the model."""
+    def shown_tags(self, ids: Ids) -> list[list[TrackTag]]:
+        """The most telling tags of tracks: people's, then the model's most certain ones."""
         probabilities = self.predictions.rows(ids)
         places = np.array(list(self.places.values()), np.intp)
         found = []
         for number, p in zip(ids.tolist(), probabilities, strict=True):
             said = self.verdicts.of_track(number)
-            held = [tag for tag, holds in said.items() if holds][:limit]
+            held = [tag for tag, holds in said.items() if holds][:N_SHOWN_TAGS]
             tags = [TrackTag(tag, self.shown(tag), 1.0, "people") for tag in held]
             if self.model is not None and len(places) and len(p):
                 reached = places[p[places] >= self.model.thresholds[places]]
                 for j in reached[np.argsort(-p[reached], kind="stable")]:
                     tag = self.model.vocabulary[j]
-                    if len(tags) < limit and tag not in said:
+                    if len(tags) < N_SHOWN_TAGS and tag not in said:
                         tags.append(TrackTag(tag, self.shown(tag), float(p[j]), "model"))
             found.append(tags)
         return found
 
-    def facets(self, found: Found, limit: int = MAX_FACETS) -> list[Facet]:
-        """The tags that most tracks of a result have: people say so, or it is predicted."""
+    def facets(self, found: Found) -> list[Facet]:
+        """The most common tags of a result, given by people or predicted."""
         ids = np.sort(found.ids)
         here = np.isin(self.predictions.ids, ids, assume_unique=True)
         counts = {
@@ -587,13 +561,10 @@ class Snapshot:
             for tag, n in self._people_add(np.isin(self.verdicts.tracks, ids)).items():
                 counts[tag] = counts.get(tag, 0) + n
         best = sorted(((tag, n) for tag, n in counts.items() if n > 0), key=lambda x: (-x[1], x[0]))
-        return [Facet(tag, self.shown(tag), self.group(tag), n) for tag, n in best[:limit]]
+        return [Facet(tag, self.shown(tag), self.group(tag), n) for tag, n in best[:MAX_FACETS]]
 
     def _people_add(self, chosen: Mask) -> dict[str, int]:
-        """Tag → how many tracks have it by what people say, less those it was predicted for.
-
-        ``chosen`` are rows of the verdicts.
-        """
+        """Tag → how many of the ``chosen`` rows people gave it, less those it was predicted for."""
         table, found = self.verdicts, self.predictions
         rank_of = {tag: row for row, tag in enumerate(self.places)}
         row_of = np.array([rank_of.get(name, -1) for name in table.names], np.intp)

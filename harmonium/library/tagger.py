@@ -7,32 +7,26 @@
    log-odds are the mean of the two, with the weight that training gave them. Where training found
    it better, the built-in model's log-odds are further inputs of one's own.
 3. What tags gained from answers since the model was trained: b + wᵀv in log-odds, where v is how
-   the track sounds (`store.features`). A new word has no other log-odds.
+   the track sounds (`store.tracks`). A new word has no other log-odds.
 4. What people said about a track: its observed tags, which count for all layers.
 
-All of it is NumPy: starting JAX would take longer than tagging some files.
-
-The built-in model is an ordinary model file, with a report of its tags: groups, other words for
-them, scores and thresholds. A library that was indexed with the extractor that it needs gets it as
-its first model.
+All of it is NumPy: starting JAX would take longer than tagging some files. The built-in model is an
+ordinary model file, with a report of its tags: groups, other words for them, scores and thresholds.
+A library that was indexed with the extractor that it needs gets it as its first model.
 
 How often a tag is right from each probability on is kept with a model, as a curve of held-out
-tracks (`learning.fitting`). Built-in tags have the curve of the clips that they were learnt
-from; it has no ranks where no person was asked for the tag. To be right with a share r,
-`threshold_for` goes down the ranks of the curve, beginning with the first that has enough tracks,
-while the lower bound of the share that is right is not below r. The last rank that passed is the
-threshold. The first failure ends it, so that looking at many ranks costs nothing (fixed-sequence
-testing). The bound allows for two things:
+tracks (`learning.fitting`); of built-in tags, of the clips that they were learnt from. To be right
+with a share r, `threshold_for` goes down the ranks of the curve, from the first that has enough
+tracks, while the lower bound of the share that is right is not below r. The first failure ends it,
+so that looking at many ranks costs nothing (fixed-sequence testing). The share that is right has a
+beta distribution, and the bound is the point below which it is with a probability of `DOUBT`. It
+allows for two things:
 
-- The tracks of an artist sound alike, and are right or wrong together. So they count as many tracks
-  only as far as artists differ: n tracks, n_g of each artist, count as n² / Σ n_g² (Kish), which is
-  the number of artists where each has as many.
+- The tracks of an artist are right or wrong together. So n tracks, n_g of each artist, count as
+  n² / Σ n_g² (Kish), which is the number of artists where each has as many.
 - Of many tags some pass by luck, and those are the ones that are written. What can be expected of
-  a tag beforehand holds them back, and counts as much as `PRIOR` tracks: half of it is the mean of
-  its probabilities, the other half how often such probabilities were right for the other tags.
-
-The share that is right then has a beta distribution, and the bound is the point below which it is
-with a probability of `DOUBT`. `benchmarks/precision.py` compares promise and truth.
+  a tag beforehand counts as much as `PRIOR` tracks: half of it is the mean of its probabilities,
+  the other half how often such probabilities were right for the other tags.
 """
 
 import os
@@ -45,24 +39,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from harmonium.arrays import Doubles, Floats, Ids, sigmoid
+from harmonium.arrays import Doubles, Floats, Ids
 from harmonium.data.tag_names import builtin_tree, normalise_tag
 from harmonium.errors import DataError, LibraryError, ModelFileError
-from harmonium.estimators.model_files import (
-    Scaling,
-    chosen_inference,
-    finite_array,
-    from_bytes,
-    mean_probabilities,
-    observed_fraction,
-    stored_recalibration,
-)
+from harmonium.estimators import model_files
 from harmonium.library.library import Library
 from harmonium.library.search import unknown_tag
-from harmonium.library.store import features
-from harmonium.library.store.features import SoundVectors
 from harmonium.library.store.models import UNREACHABLE, Refinement, StoredModel
 from harmonium.library.store.schema import EXTRACTOR
+from harmonium.library.store.tracks import FULL, SoundVectors, current_space, update_sound_vectors
 
 if TYPE_CHECKING:
     from harmonium.library.library import Progress
@@ -70,30 +55,20 @@ if TYPE_CHECKING:
 # "ExactLogisticTagger" is what the first libraries call a LogisticTagger
 PARAMETERS = {"DiscriminativeRBM": "UWcd", "LogisticTagger": "Wd", "ExactLogisticTagger": "Wd"}
 """The classes of stored models, and the names of their parameters."""
-LINEAR = "linear."
-"""The prefix of the arrays of a logistic regression beside an RBM."""
-MIN_PROBABILITY = 1e-4
-"""The distance from 0 and 1 at which probabilities are clipped before their log-odds are taken."""
-SOUND_DEVIATION = 1.0
-"""The standard deviation of wᵀv before any answer; chosen on 4Q and GTZAN, as the next one is."""
-BIAS_DEVIATION = 1.0
-"""The standard deviation of b before any answer (`benchmarks/quick_learning.py --choose`)."""
+LINEAR = "linear."  # the prefix of the arrays of a logistic regression beside an RBM
+MIN_PROBABILITY = 1e-4  # distance from 0 and 1 at which probabilities are clipped for log-odds
+SOUND_DEVIATION = 1.0  # of wᵀv before any answer; chosen on 4Q and GTZAN, as the next one is
+BIAS_DEVIATION = 1.0  # of b before any answer (`benchmarks/quick_learning.py --choose`)
 BUILTIN_FILE = Path(__file__).with_name("builtin") / "model.safetensors"
-BUILTIN = "shipped"
-"""What the built-in model is called in libraries, and its report in the file."""
+BUILTIN = "shipped"  # what the built-in model is called in libraries, and its report in the file
 PART, PLACES = "shipped.model", "shipped.places"
 """The arrays of a library's own model that hold the built-in one's file, and where in the
 vocabulary its tags are."""
-OTHER = "other"
-"""The group of a tag whose group is not known."""
-USUAL_PRECISION = 0.8
-"""The precision of what is written."""
-DOUBT = 0.2
-"""The share of tags about which a bound may be wrong."""
-PRIOR = 10.0
-"""The number of held-out tracks that count as much as the probabilities themselves."""
-MIN_EFFECTIVE = 8.0
-"""Tracks of different artists that a threshold needs above it."""
+OTHER = "other"  # the group of a tag whose group is not known
+USUAL_PRECISION = 0.8  # the precision of what is written
+DOUBT = 0.2  # the share of tags about which a bound may be wrong
+PRIOR = 10.0  # the number of held-out tracks that count as much as the probabilities themselves
+MIN_EFFECTIVE = 8.0  # tracks of different artists that a threshold needs above it
 _PAGE = 8192
 
 
@@ -123,19 +98,13 @@ def mix(own: Floats, prior: Floats, weight: Floats | np.float32) -> Floats:
 
 
 class Tagger:
-    """A stored model at work.
-
-    Parameters
-    ----------
-    stored : a model of ``library.models``, or the built-in one
-    library : where its tags may have learnt from answers; None takes it as it was trained
-    """
+    """A stored model at work, with what its tags learnt from answers in a library, if given."""
 
     def __init__(self, stored: StoredModel, library: Library | None = None) -> None:
         trained = stored.as_trained()
         self._gains = self._space = None
         if library is not None and stored.refinements:
-            space = features.current_space(library)
+            space = current_space(library)
             if space is not None and library.settings.get(EXTRACTOR) == stored.extractor:
                 self._space = space
                 self._gains = Gains.of(stored.refinements, SoundVectors.of(library))
@@ -178,7 +147,7 @@ class Tagger:
     def precision(self, place: int, probability: float) -> float | None:
         """The share of held-out tracks of at least this probability that have the tag.
 
-        None where no held-out track tells, or the tag has learnt from answers since.
+        None if no held-out track tells, or the tag has learnt from answers since.
         """
         changed = () if self._gains is None else (one.place for one in self._gains.refinements)
         if place >= len(self.curves) or place in changed:
@@ -218,7 +187,6 @@ class Tagger:
         return np.where(np.isnan(observed), P, observed)
 
     def _as_trained(self, X: Floats, observed: Floats) -> Floats:
-        """The probabilities of the tags that the model was trained with."""
         if self._builtin is None:
             return self._own.probabilities(X, observed)
         others = self._builtin.probabilities(X, observed[:, self._at])
@@ -250,16 +218,14 @@ class Tagger:
             P[self._at] = self._builtin.together(known[self._at])
             own = self._own.together(known[:n])
         if own is None:
-            typical = (self._builtin or self._own).arrays["scaling.mean"][None]
+            model = self._builtin or self._own
+            typical: Any = model.scaling.inverse(np.zeros((1, model.n_features), np.float32))
             own = self._as_trained(typical, known[None])[0, :n]
         P[:n] = own
         return P
 
     def weights(self) -> list[tuple[NDArray[np.intp], Doubles, Doubles]]:
-        """What each RBM inside has learnt of its tags; none of a logistic regression.
-
-        Places of tags (n,), U (n_hidden, n) and c (n_hidden,).
-        """
+        """Places of tags (n,), U (n_hidden, n) and c (n_hidden,) of each RBM in the model."""
         found = []
         if "params.U" in self.arrays:
             n = self._n_trained if self._builtin is None else self.n_own
@@ -274,7 +240,8 @@ class _ModelFile:
 
     def __init__(self, data: bytes) -> None:
         self.arrays, self.about = unpack(data)
-        self.n_features = len(self.arrays["scaling.mean"])
+        self.scaling = model_files.stored_scaling(self.arrays, self.about)
+        self.n_features = len(self.scaling.mean)
 
     def units(self) -> "tuple[Doubles, Doubles]":
         """U (n, n_tags) and c (n,) of the hidden units of all members."""
@@ -282,11 +249,15 @@ class _ModelFile:
         return U.reshape(-1, U.shape[-1]), c.ravel()
 
     def probabilities(self, X: Floats, observed: Floats) -> Floats:
-        P = self._by_rbm(X, observed) if "params.U" in self.arrays else self._linear(X, "params.")
+        x = self.scaling(X).astype(np.float64)
+        P = self._by_rbm(x, observed) if "params.U" in self.arrays else self._linear(x, "params.")
         if f"{LINEAR}W" in self.arrays:
-            P = mix(P, self._linear(X, LINEAR, LINEAR), np.float32(0.5))
-        correction = stored_recalibration(self.arrays, observed.shape[1])
-        P = P if correction is None else correction(P, observed_fraction(observed))
+            scaling = self.scaling._replace(
+                mean=self.arrays[f"{LINEAR}mean"], scale=self.arrays[f"{LINEAR}scale"]
+            )
+            P = mix(P, self._linear(scaling(X).astype(np.float64), LINEAR), np.float32(0.5))
+        correction = model_files.stored_recalibration(self.arrays, observed.shape[1])
+        P = P if correction is None else correction(P, model_files.observed_fraction(observed))
         return np.where(np.isnan(observed), P, observed)
 
     def together(self, observed: Floats) -> Floats | None:
@@ -295,14 +266,14 @@ class _ModelFile:
             return None
         rbm = TagRBM(*(self.arrays[f"together.{k}"].astype(np.float64) for k in "Ucd"))
         y = observed.astype(np.float64)
-        if "together.steps" in self.arrays:  # trained for so many mean-field steps
+        if "together.steps" in self.arrays:  # trained with this number of steps
             steps = int(self.arrays["together.steps"][0])
             return mean_field(rbm, np.zeros((1, 1)), y[None], steps)[0].astype(np.float32)
         return tag_probabilities(rbm, y).astype(np.float32)
 
-    def _by_rbm(self, X: Floats, observed: Floats) -> Floats:
-        x, y = self._scaled(X), observed.astype(np.float64)
-        steps = chosen_inference(self.about["parameters"])[1]
+    def _by_rbm(self, x: Doubles, observed: Floats) -> Floats:
+        y = observed.astype(np.float64)
+        steps = model_files.chosen_inference(self.about["parameters"])[1]
         U, W, c, d = (self.arrays[f"params.{k}"].astype(np.float64) for k in "UWcd")
         if d.ndim == 1:  # one member
             U, W, c, d = U[None], W[None], c[None], d[None]
@@ -310,53 +281,43 @@ class _ModelFile:
             mean_field(TagRBM(U[k], c[k], d[k]), x @ W[k].T, y, steps).astype(np.float32)
             for k in range(len(d))
         ]
-        return mean_probabilities(members)
+        return model_files.mean_probabilities(members)
 
-    def _linear(self, X: Floats, params: str, scaling: str = "scaling.") -> Floats:
-        """What a logistic regression says, (n, n_tags)."""
+    def _linear(self, x: Doubles, params: str) -> Floats:
+        """What a logistic regression says of scaled features, (n, n_tags)."""
         W, d = (self.arrays[params + name].astype(np.float64) for name in "Wd")
-        return sigmoid(self._scaled(X, scaling) @ W.T + d).astype(np.float32)
-
-    def _scaled(self, X: Floats, part: str = "scaling.") -> Doubles:
-        """The features as the model takes them."""
-        mean, scale = self.arrays[f"{part}mean"], self.arrays[f"{part}scale"]
-        unit_norm = self.about.get("unit_norm", False) is True
-        return Scaling(mean, scale, unit_norm)(X).astype(np.float64)
+        return model_files.sigmoid(x @ W.T + d).astype(np.float32)
 
 
 def unpack(data: bytes) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
     """The arrays and the description of a stored model, without the estimators."""
     way_out = "`harmonium train` makes a new one."
-    arrays, about = from_bytes(data, name="The stored model", way_out=way_out)
+    arrays, about = model_files.from_bytes(data, name="The stored model", way_out=way_out)
     if about.get("class") not in PARAMETERS:
         raise ModelFileError(f"The stored model is a {about.get('class')}, which is unknown.")
     try:
         names = PARAMETERS[about["class"]]
-        params = {key: finite_array(arrays, f"params.{key}", np.float32) for key in names}
-        scaling = [finite_array(arrays, f"scaling.{key}") for key in ("mean", "scale")]
-        (*members, n_tags), (n_features,) = params["d"].shape, scaling[0].shape
+        params = {key: model_files.stored_parameter(arrays, f"params.{key}") for key in names}
+        *members, n_tags = params["d"].shape
+        n_features = len(model_files.stored_scaling(arrays, about).mean)
         sizes = {"C": n_tags, "D": n_features, "H": np.shape(params.get("c", (0,)))[-1]}
         shapes = {"d": "C", "c": "H", "U": "HC", "W": "HD" if "c" in params else "CD"}
         for key, array in params.items():
             if array.shape != (*members, *(sizes[axis] for axis in shapes[key])):
                 raise ValueError(f"{key} has the shape {array.shape}")
-        if scaling[1].shape != (n_features,):
-            raise ValueError(f"the scaling has the shape {scaling[1].shape}")
         if "c" in params:
-            method, steps = chosen_inference(about["parameters"])
+            method, steps = model_files.chosen_inference(about["parameters"])
             if method != "mean_field" or type(steps) is not int or steps < 1:
-                raise ValueError(f"it is asked by {steps!r} steps of {method}")
-        stored_recalibration(arrays, n_tags)
+                raise ValueError(f"it predicts by {steps!r} steps of {method}")
+        model_files.stored_recalibration(arrays, n_tags)
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise ModelFileError(f"The stored model is damaged ({error}). {way_out}") from None
     return arrays, about
 
 
 def keep_compiled() -> None:
-    """Keep the programs that JAX compiles in the user's cache folder, so that each is made once.
-
-    To be called before JAX is imported; settings of the environment come first.
-    """
+    """Keep the programs that JAX compiles in the user's cache folder, so that each is made once."""
+    # To be called before JAX is imported; settings of the environment come first.
     from harmonium.files import user_cache_folder
 
     os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(user_cache_folder() / "compiled"))
@@ -370,10 +331,8 @@ class Gains(NamedTuple):
     """What some tags gain, as a function of the sound."""
 
     refinements: Sequence[Refinement]
-    W: Floats
-    """(N_AXES, n_tags)"""
-    bias: Floats
-    """(n_tags,)"""
+    W: Floats  # (N_AXES, n_tags)
+    bias: Floats  # (n_tags,)
 
     @classmethod
     def of(cls, refinements: Sequence[Refinement], sounds: SoundVectors) -> "Gains":
@@ -395,7 +354,7 @@ class Gains(NamedTuple):
         gained = np.empty((len(vectors), len(self.bias)), np.float32)
         for start in range(0, len(vectors), _PAGE):  # all of them as floats would not fit the cache
             some = vectors[start : start + _PAGE].astype(np.float32)
-            gained[start : start + _PAGE] = some @ (self.W / np.float32(features.FULL))
+            gained[start : start + _PAGE] = some @ (self.W / np.float32(FULL))
         has_model = np.array([one.has_model for one in self.refinements])
         odds = np.where(has_model, log_odds(P), np.float32(0)) + (gained + self.bias)
         return (1 / (1 + np.exp(-odds))).astype(np.float32)
@@ -415,15 +374,6 @@ def refined_columns(
     return {one.place: (ids[there], found[:, i]) for i, one in enumerate(refinements)}
 
 
-def bring_columns_up_to_date(library: Library, model_id: int) -> None:
-    """Let new tracks have what the model's tags gained."""
-    model = library.models.get(model_id, whole=False)
-    if model.refinements:
-        features.update_sound_vectors(library)
-        columns = refined_columns(library, model, model.refinements, SoundVectors.of(library))
-        library.refinements.put_columns(model_id, columns)
-
-
 def tag_library(
     library: Library,
     model: StoredModel | None = None,
@@ -434,7 +384,7 @@ def tag_library(
     """Store what the model predicts for all present tracks that it has not tagged yet; how many.
 
     Each block of tracks is stored when it is done, so that an interrupted run goes on from there.
-    With ``again``, the tracks that it has tagged already are tagged anew.
+    With ``again``, tracks that it has tagged already are tagged again.
     """
     model = model or current_model(library)
     assert model.id is not None
@@ -450,8 +400,10 @@ def tag_library(
             done += int(new.sum())
             if progress:
                 progress(done, max(done, total))
-    if done:
-        bring_columns_up_to_date(library, model.id)
+    if done and (model := library.models.get(model.id, whole=False)).refinements:
+        update_sound_vectors(library)
+        columns = refined_columns(library, model, model.refinements, SoundVectors.of(library))
+        library.refinements.put_columns(model.id or 0, columns)
     return done
 
 
@@ -467,7 +419,7 @@ class TagRBM(NamedTuple):
 
 
 def mean_field(rbm: TagRBM, drive: Doubles, y: Doubles, steps: int) -> Doubles:
-    """p(y_j = 1 | the known tags) of many tracks by so many mean-field steps, (n, C).
+    """p(y_j = 1 | the known tags) of many tracks, (n, C), after ``steps`` mean-field steps.
 
     h ← σ(c + drive + U y), y ← σ(d + Uᵀh), from y = 0 on. ``drive`` (n, n_hidden) is what the sound
     adds to c; ``y`` (n, C) has NaN for unknown tags.
@@ -476,7 +428,9 @@ def mean_field(rbm: TagRBM, drive: Doubles, y: Doubles, steps: int) -> Doubles:
     fixed = rbm.c + drive + np.where(unknown, 0, y) @ rbm.U.T
     tags = np.zeros_like(unknown, rbm.d.dtype)
     for _ in range(steps):
-        tags = sigmoid(rbm.d + sigmoid(fixed + (tags * unknown) @ rbm.U.T) @ rbm.U)
+        tags = model_files.sigmoid(
+            rbm.d + model_files.sigmoid(fixed + (tags * unknown) @ rbm.U.T) @ rbm.U
+        )
     return np.where(unknown, tags, y)
 
 
@@ -519,7 +473,7 @@ def beliefs(rbm: TagRBM, steps: int, damping: float, tolerance: float) -> Double
         change = max(_change(total_y, new_y), _change(total_h, new_h)) / (1 - damping)
         total_h, total_y = new_h, new_y
         if change <= tolerance:
-            return sigmoid(total_y)
+            return model_files.sigmoid(total_y)
     return None
 
 
@@ -532,7 +486,7 @@ def _message(total: Doubles, r: Doubles, A: Doubles) -> Doubles:
 
 def _change(old: Doubles, new: Doubles) -> float:
     """The largest change of a probability, but at least a hundredth of that of a total."""
-    probability = np.abs(sigmoid(new) - sigmoid(old))
+    probability = np.abs(model_files.sigmoid(new) - model_files.sigmoid(old))
     return float(np.maximum(probability, 0.01 * np.abs(new - old)).max(initial=0))
 
 
@@ -553,10 +507,8 @@ def builtin_extractor() -> str:
 
 
 def use_builtin(library: Library) -> StoredModel | None:
-    """The library's model; the built-in one if it has none and has its features; else None.
-
-    A library that has the built-in model of an older version gets the present one.
-    """
+    """The library's model; the built-in one if it has none and has its features; else None."""
+    # A library that has the built-in model of an older version gets the present one.
     model = library.models.current()
     if model is not None and model.name == BUILTIN and model.bytes != builtin_model().bytes:
         model = None
@@ -569,9 +521,9 @@ def use_builtin(library: Library) -> StoredModel | None:
 def model_of_file(data: bytes, extractor: str) -> StoredModel:
     """The model in a file like that of the package."""
     way_out = "Install Harmonium again."
-    about = from_bytes(data, name="The built-in model", way_out=way_out)[1].get(BUILTIN)
+    about = model_files.from_bytes(data, name="The built-in model", way_out=way_out)[1].get(BUILTIN)
     if about is None:
-        raise ModelFileError(f"The built-in model is another file. {way_out}")
+        raise ModelFileError(f"The file of the built-in model has changed. {way_out}")
     tags = [{**tag, "learnt": tag["threshold"] is not None} for tag in about["tags"]]
     thresholds = [UNREACHABLE if tag["threshold"] is None else tag["threshold"] for tag in tags]
     aucs = [tag["auc"] for tag in tags if "auc" in tag]
@@ -608,18 +560,12 @@ def tag_groups() -> dict[str, str]:
 class PrecisionCurve:
     """Held-out tracks of a tag by probability, from the most probable on; arrays (n_ranks,)."""
 
-    thresholds: Doubles
-    """Probabilities, strictly descending."""
-    chosen: Ids
-    """How many tracks have at least this probability."""
-    right: Ids
-    """How many of these have the tag."""
-    positives: int
-    """How many tracks have the tag."""
-    effective: Doubles
-    """How many tracks of different artists tell as much as those chosen."""
-    expected: Doubles
-    """The share of those chosen that can be expected to be right (`expected_shares`)."""
+    thresholds: Doubles  # probabilities, strictly descending
+    chosen: Ids  # how many tracks have at least this probability
+    right: Ids  # how many of these have the tag
+    positives: int  # how many tracks have the tag
+    effective: Doubles  # how many tracks of different artists tell as much as those chosen
+    expected: Doubles  # share of those chosen that is expected to be right (`expected_shares`)
 
     @property
     def precision(self) -> Doubles:
@@ -639,24 +585,22 @@ class PrecisionCurve:
         return beta.ppf(share, right, PRIOR + self.effective - right)
 
     def at(self, threshold: float) -> int | None:
-        """The last rank that reaches a threshold; None where no track does."""
+        """The last rank that reaches a threshold; None if no track does."""
         n = int(np.sum(self.thresholds >= threshold))
         return n - 1 if n else None
 
 
-def lower_bound(right: Ids, chosen: Ids, doubt: float = DOUBT) -> Doubles:
-    """The precision q at which so many or more are right in a share ``doubt`` of all samples.
-
-    The bound of Clopper and Pearson, for tracks about which nothing else is known.
-    """
+def lower_bound(right: Ids, chosen: Ids) -> Doubles:
+    """The precision q at which a share `DOUBT` of all samples has ``right`` or more correct."""
+    # The bound of Clopper and Pearson, for tracks about which nothing else is known.
     from scipy.stats import beta
 
-    found = beta.ppf(doubt, np.maximum(right, 1), chosen - right + 1)
+    found = beta.ppf(DOUBT, np.maximum(right, 1), chosen - right + 1)
     return np.where(right > 0, found, 0.0)
 
 
 def threshold_for(curve: PrecisionCurve, precision: float) -> float:
-    """The probability from which on a tag has this precision; `UNREACHABLE` if it never does."""
+    """The threshold at which a tag has this precision; `UNREACHABLE` if it never does."""
     if not 0 <= precision < 1:
         raise DataError(f"'precision' must be at least 0 and below 1. Got {precision}.")
     passed, threshold = curve.below() >= precision, UNREACHABLE
@@ -668,20 +612,15 @@ def threshold_for(curve: PrecisionCurve, precision: float) -> float:
 
 
 def precision_curves(model: StoredModel) -> list[PrecisionCurve] | None:
-    """The curve of each tag of a stored model.
-
-    None where it has none: it is an older one, or came without its bytes.
-    """
+    """The curve of each tag of a stored model; None for an older one, or one without its bytes."""
     if not model.bytes:
         return None
-    return curves_from_arrays(from_bytes(model.bytes, name="The stored model")[0])
+    return curves_from_arrays(model_files.from_bytes(model.bytes, name="The stored model")[0])
 
 
 def curves_from_arrays(arrays: Mapping[str, NDArray[Any]]) -> list[PrecisionCurve] | None:
-    """What `curves_to_arrays` was given, or None.
-
-    Older models do not know which tracks go together; they count each for itself.
-    """
+    """What `curves_to_arrays` was given, or None."""
+    # Older models do not know which tracks go together; they count each for itself.
     if "curves.ends" not in arrays:
         return None
     thresholds, chosen = arrays["curves.thresholds"], arrays["curves.chosen"]
@@ -702,10 +641,8 @@ def curves_from_arrays(arrays: Mapping[str, NDArray[Any]]) -> list[PrecisionCurv
 
 
 def thresholds_for(model: StoredModel, precision: float | None) -> Floats | None:
-    """(n_tags,) from which probability on each tag is right with this share; else `UNREACHABLE`.
-
-    None where no precision is asked for, or the model knows none.
-    """
+    """(n_tags,) from which probability on each tag is right with this share; else `UNREACHABLE`."""
+    # None if no precision is asked for, or the model knows none.
     curves = None if precision is None else precision_curves(model)
     if precision is None or curves is None:
         return None

@@ -23,8 +23,7 @@ if TYPE_CHECKING:
     from harmonium.audio.extraction import FileFeatures
     from harmonium.audio.extractors import Extractor
 
-MAX_SERIAL = 8
-"""Files that are read in this process; for so few, starting others would take longer."""
+MAX_SERIAL = 8  # files that are read in this process; for so few, starting others would take longer
 
 
 @dataclass(frozen=True)
@@ -32,14 +31,10 @@ class TaggedFile:
     """What is known and predicted of a file."""
 
     path: str
-    track: Track | None
-    """None if the file is not in the library."""
-    said: dict[str, bool]
-    """Tag → whether it holds, where people agree on that."""
-    given: dict[str, bool]
-    """Tag → whether it holds, as the person who asks knows; it overrides what people say."""
-    probabilities: NDArray[np.float32] = field(repr=False)
-    """(n_tags,)"""
+    track: Track | None  # None if the file is not in the library
+    said: dict[str, bool]  # tag → whether it holds, where people agree on that
+    given: dict[str, bool]  # tag → whether it holds, says who asks; overrides what people say
+    probabilities: NDArray[np.float32] = field(repr=False)  # (n_tags,)
     tagger: Tagger = field(repr=False)
     spellings: Mapping[str, str] = field(repr=False)
 
@@ -49,10 +44,10 @@ class TaggedFile:
         Those of the model that reach their thresholds; or the ``top`` most probable ones, or those
         from ``min_probability`` on.
         """
-        tagger, p = self.tagger, self.probabilities
+        tagger, p, spelt = self.tagger, self.probabilities, self.spellings
         known = self.given | self.said | self.given  # in this order, and what is given counts
         found = [
-            TrackTag(tag, self._shown(tag), 1.0, "given" if tag in self.given else "people")
+            TrackTag(tag, spelt.get(tag, tag), 1.0, "given" if tag in self.given else "people")
             for tag, holds in known.items()
             if holds
         ]
@@ -60,11 +55,8 @@ class TaggedFile:
             tag, source = tagger.tags[j], "model" if tagger.is_own[j] else "built-in"
             if tag not in known:
                 precision = tagger.precision(j, float(p[j]))
-                found.append(TrackTag(tag, self._shown(tag), float(p[j]), source, precision))
+                found.append(TrackTag(tag, spelt.get(tag, tag), float(p[j]), source, precision))
         return found
-
-    def _shown(self, tag: str) -> str:
-        return self.spellings.get(tag, tag)
 
 
 def chosen_places(
@@ -84,8 +76,7 @@ class TaggedFiles:
     """Files with their tags."""
 
     files: list[TaggedFile]
-    failures: list["FileFeatures"]
-    """Files that could not be used, each with the reason."""
+    failures: list["FileFeatures"]  # files that could not be used, each with the reason
 
     def __iter__(self) -> Iterator[TaggedFile]:
         return iter(self.files)
@@ -167,21 +158,19 @@ def extractor_named(key: str) -> "Extractor":
     extractor = get_extractor(name)
     if extractor_key(extractor) != key:
         raise LibraryError(
-            f"The model was trained with other features than {name!r} gives now. Run `harmonium "
+            f"The model's features differ from those that {name!r} gives now. Run `harmonium "
             "index` to compute them again, then `harmonium train`."
         )
     return extractor
 
 
-def stored_tags(
-    library: Library, owner: Owner | None = None, page: int = 1000
-) -> Iterator[TaggedFile]:
+def stored_tags(library: Library, owner: Owner | None = None) -> Iterator[TaggedFile]:
     """All present tracks that the model in use has tagged, with their stored predictions."""
     tagger = Tagger(current_model(library).only(owner), library)
     assert tagger.id is not None
     tagged, _ = library.predictions.columns(tagger.id, [0])
     tree, spelt = library.genres(), library.spellings()
-    for some in batches(np.intersect1d(tagged, library.tracks.ids()).tolist(), page):
+    for some in batches(np.intersect1d(tagged, library.tracks.ids()).tolist()):
         P = library.predictions.probabilities(tagger.id, some)[:, : len(tagger.tags)]
         said = agreed_tags(library.opinions.triples(some), tree)
         for track, p in zip(library.tracks.many(some), P, strict=True):
@@ -198,7 +187,7 @@ def _music_files(library: Library | None, named: Sequence[str | Path]) -> list[s
             if path.exists():
                 paths.append(path)
             elif library is None:
-                raise LibraryError("There is no library to look it up in, either.")
+                raise LibraryError("There is no library to find it in, either.")
             else:
                 paths.append(Path(library.tracks.resolve(str(one)).path))
         except LibraryError as error:

@@ -23,9 +23,10 @@ import numpy as np
 import polars as pl
 import scipy.sparse as sp
 
-from harmonium.arrays import Doubles, Floats, Ids, sigmoid
+from harmonium.arrays import Doubles, Floats, Ids
 from harmonium.data.tag_names import normalise_tag
 from harmonium.errors import DataError
+from harmonium.estimators.model_files import sigmoid
 from harmonium.estimators.pairs import relations, suggestions, with_counts
 from harmonium.library.answers import observed_track
 from harmonium.library.library import Library
@@ -35,20 +36,13 @@ from harmonium.library.store.models import Owner
 from harmonium.library.store.opinions import with_kinds
 from harmonium.library.tagger import Tagger, builtin_model, log_odds, use_builtin
 
-MAX_TRACKS = 8
-"""Tracks of each list of a tag."""
-MAX_RELATED = 8
-"""Tags that a tag makes likely, and as many that it makes unlikely."""
-MIN_PEOPLE = 3
-"""Fewer are no crowd: a person's files have the genres, and the person says the rest."""
-LINKS_EACH = 2
-"""Links of a tag on the map to the tags that it pulls most."""
-MAX_LINKS_AGAINST = 30
-"""Links on the map between tags that push each other away."""
-MIN_TAGS_SPREAD = 8
-"""The number of tags from which on they are spread by t-SNE; fewer are put on a circle."""
-MAX_EXACT = 5
-"""All orders are tried up to this number of known tags."""
+MAX_TRACKS = 8  # tracks of each list of a tag
+MAX_RELATED = 8  # tags that a tag makes likely, and as many that it makes unlikely
+MIN_PEOPLE = 3  # fewer are no crowd: a person's files have the genres, and the person says the rest
+LINKS_EACH = 2  # links of a tag on the map to the tags that it pulls most
+MAX_LINKS_AGAINST = 30  # links on the map between tags that push each other away
+MIN_TAGS_SPREAD = 8  # tags needed for t-SNE; fewer are put on a circle
+MAX_EXACT = 5  # all orders are tried up to this number of known tags
 N_ORDERS = 4
 
 
@@ -57,18 +51,13 @@ class TagEntry:
     """A tag of a library."""
 
     tag: str
-    shown: str
-    """As this library spells it."""
+    shown: str  # as this library spells it
     group: str
     owner: Owner
-    auc: float | None
-    """For held-out tracks."""
-    examples: int
-    """Tracks that the model has learnt it from."""
-    people: int
-    """Tracks that have it, as people agree."""
-    predicted: int
-    """Tracks that the model gives it."""
+    auc: float | None  # for held-out tracks
+    examples: int  # tracks that the model has learnt it from
+    people: int  # tracks that have it, as people agree
+    predicted: int  # tracks that the model gives it
     threshold: float | None
     precision: float | None
     recall: float | None
@@ -115,29 +104,25 @@ class Relation:
     """A tag that another makes more or less likely."""
 
     tag: str
-    log_odds: float
-    """By how much its log-odds are higher with the other tag than without."""
+    log_odds: float  # by how much its log-odds are higher with the other tag than without
     probability_with: float
     probability_without: float
 
 
 @dataclass(frozen=True)
 class TagDetail(TagEntry):
-    """A tag with all that is known of it."""
+    """A tag with everything known about it."""
 
     curve: list[dict[Literal["threshold", "precision", "low", "recall"], float]]
-    """Precision, its lower bound and recall from each probability on."""
+    """Precision, its lower bound, and recall at each threshold."""
     related: list[Relation]
-    surest: list[Hit]
-    """The most probable tracks where people leave it open."""
-    doubtful: list[Hit]
-    """The tracks nearest to its threshold."""
-    surprising: list[Hit]
-    """The tracks where people say yes and the model no, or the other way round."""
+    surest: list[Hit]  # the most probable tracks where people leave it open
+    doubtful: list[Hit]  # the tracks nearest to its threshold
+    surprising: list[Hit]  # tracks where people say yes and the model no, or the other way round
 
 
 def tag_detail(snapshot: Snapshot, tag: str) -> TagDetail:
-    """All that is known of a tag, in any spelling; an `UnknownTagError` where there is none."""
+    """Everything known about a tag, in any spelling; an `UnknownTagError` if there is none."""
     name = normalise_tag(tag)
     entry = next((one for one in list_tags(snapshot) if one.tag == name), None)
     if entry is None:
@@ -163,7 +148,7 @@ def tag_detail(snapshot: Snapshot, tag: str) -> TagDetail:
                 [one.thresholds, one.precision, one.below(), one.recall], axis=1
             ).tolist()
         ],
-        related=related_by(tagger, name, MAX_RELATED) if name in tagger.tags else [],
+        related=related(tagger, None, name, MAX_RELATED) if name in tagger.tags else [],
         surest=_tracks(snapshot, ids, p, np.where(left_open, p, -np.inf)),
         doubtful=_tracks(snapshot, ids, p, np.where(left_open, -doubt, -np.inf)),
         surprising=_tracks(snapshot, ids, p, np.where(surprise > 0.5, surprise, -np.inf)),
@@ -184,7 +169,6 @@ def _held_out(tagger: Tagger, place: int, ids: Ids, p: Floats) -> Floats:
 
 
 def _tracks(snapshot: Snapshot, ids: Ids, p: Floats, score: Floats | Doubles) -> list[Hit]:
-    """The tracks of the highest scores."""
     rows = np.argsort(-score, kind="stable")[:MAX_TRACKS]
     rows = rows[np.isfinite(score[rows])]
     tracks, tags = snapshot.library.tracks.many(ids[rows]), snapshot.shown_tags(ids[rows])
@@ -202,36 +186,19 @@ class Suggestion:
     """A tag that goes with the given ones."""
 
     tag: str
-    probability: float
-    """Given those."""
-    usual: float
-    """Without them."""
+    probability: float  # given those
+    usual: float  # without them
 
 
-def suggest(library: Library | None, tags: Sequence[str], n: int = 10) -> list[Suggestion]:
-    """The n most probable other tags of a track that has these, by people and the model in use.
-
-    Without a library, or a model in it, the built-in model answers.
-    """
-    return suggest_by(*_tagger_and_said(library), tags, n)
-
-
-def related(library: Library | None, tag: str, n: int = 10) -> list[Relation]:
-    """The n tags that a tag makes most likely, and the n that it makes least likely, below."""
-    tagger, said = _tagger_and_said(library)
-    return related_by(tagger, tag, n, said)
-
-
-def _tagger_and_said(library: Library | None) -> tuple[Tagger, sp.csr_array | None]:
+def tagger_and_said(library: Library | None) -> tuple[Tagger, sp.csr_array | None]:
+    """The model in use, or else the built-in one; and what people said, as `said_together`."""
     tagger = Tagger((library and use_builtin(library)) or builtin_model())
     return tagger, library and said_together(library, tagger.tags)
 
 
 def said_together(library: Library, tags: Sequence[str]) -> sp.csr_array:
-    """Which of these tags each person gave to each track of theirs, (n_pairs, n_tags).
-
-    Fewer than `MIN_PEOPLE` count as one.
-    """
+    """Which of these tags each person gave to each track of theirs, (n_pairs, n_tags)."""
+    # Fewer than `MIN_PEOPLE` count as one.
     opinions = with_kinds(library.opinions.triples(), library.genres())
     if opinions["person"].n_unique() < MIN_PEOPLE:
         opinions = opinions.with_columns(person=pl.lit("all"))
@@ -247,10 +214,11 @@ def said_together(library: Library, tags: Sequence[str]) -> sp.csr_array:
     return matrix
 
 
-def suggest_by(
+def suggest(
     tagger: Tagger, said: sp.csr_array | None, tags: Sequence[str], n: int = 10
 ) -> list[Suggestion]:
-    """As `suggest`; what people said, ``said`` of `said_together`, counts first: `with_counts`."""
+    """The n most probable other tags of a track that has these."""
+    # What people said (`said_together`) counts first, and then the model: `with_counts`.
     known = [tagger.place(tag) for tag in tags]
     if not known:
         raise DataError("Give at least one tag.")
@@ -259,10 +227,8 @@ def suggest_by(
     return [Suggestion(*row) for row in table.iter_rows()]
 
 
-def related_by(
-    tagger: Tagger, tag: str, n: int = 10, said: sp.csr_array | None = None
-) -> list[Relation]:
-    """As `related`; ``said`` as for `suggest_by`."""
+def related(tagger: Tagger, said: sp.csr_array | None, tag: str, n: int = 10) -> list[Relation]:
+    """The n tags that a tag makes most likely, then the n that it makes least likely."""
     place = tagger.place(tag)
     present, absent = _given(tagger, [place], 1, said), _given(tagger, [place], 0, said)
     table = relations(pl.Series(tagger.tags), present, absent, place, n)
@@ -286,11 +252,9 @@ class MappedTag:
     tag: str
     shown: str
     group: str
-    x: float
-    """From 0 to 1, as y."""
+    x: float  # from 0 to 1, as y
     y: float
-    size: float
-    """From 0 to 1: by how many tracks have it."""
+    size: float  # from 0 to 1: by how many tracks have it
 
 
 @dataclass(frozen=True)
@@ -373,8 +337,7 @@ class WhyPart:
     """What a known tag adds."""
 
     tag: str
-    said: bool
-    """Whether it holds."""
+    said: bool  # whether it holds
     log_odds: float
 
 
@@ -383,14 +346,11 @@ class Why:
     """Where a probability comes from."""
 
     tag: str
-    probability: float
-    """Given the sound and all that is known of other tags."""
-    usual: float
-    """The mean of its probability over the library."""
+    probability: float  # given the sound and all that is known of other tags
+    usual: float  # the mean of its probability over the library
     sound: dict[Literal["log_odds", "probability"], float]
     """What the sound adds, and the probability without anything else."""
-    parts: list[WhyPart]
-    """What known tags add, the largest first."""
+    parts: list[WhyPart]  # what known tags add, the largest first
 
 
 def why(
@@ -401,10 +361,8 @@ def why(
     no: Collection[str],
     person: str,
 ) -> Why:
-    """Why a track has a tag, or has it not, given a person's whole answer.
-
-    Opinions about the tag itself do not count: the question is what the rest says about it.
-    """
+    """Why a track has a tag or lacks it, given all of a person's answers."""
+    # Opinions about the tag itself do not count: the question is what the rest says about it.
     tagger, x, observed = observed_track(snapshot, track_id, yes, no, person)
     place = tagger.place(tag)
     observed[place] = np.nan

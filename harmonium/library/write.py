@@ -7,7 +7,7 @@ was interrupted goes on when it is started again: files that have their tags alr
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import count
@@ -21,18 +21,9 @@ import sqlalchemy as sa
 from harmonium.arrays import Ids
 from harmonium.data.tag_names import normalise_tag, possible_parts
 from harmonium.errors import DataError, FileChangedError, FileTagError, LibraryError, counted
-from harmonium.library.filetags import (
-    LIST_FIELDS,
-    FileChange,
-    Rules,
-    UndoRecord,
-    apply_change,
-    plan_write,
-    read_tags,
-    undo,
-)
+from harmonium.library import filetags
 from harmonium.library.filetags.rules import join_layers, make_rules
-from harmonium.library.library import Library
+from harmonium.library.library import Library, Progress
 from harmonium.library.store.changes import Change, UndoReport, WrittenFile
 from harmonium.library.store.database import batches, stored_path
 from harmonium.library.store.models import Owner, StoredModel, packed, unpacked
@@ -45,22 +36,17 @@ from harmonium.library.tagger import lower_bound, thresholds_for
 if TYPE_CHECKING:
     from harmonium.library.snapshot import Snapshot
 
-Progress = Callable[[int, int], object]
-"""Called with how much is done, and how much there is to do."""
-ScoredTags = dict[str, float]
-"""Tag → score: 1 where people say so, else the model's probability. In the order of writing."""
+ScoredTags = dict[str, float]  # tag → 1 where people say so, else its probability; in writing order
 
-RULES_SETTING = "write_rules"
-"""Where a library remembers its rules of writing."""
+RULES_SETTING = "write_rules"  # where a library remembers its rules of writing
 
 
 class PlannedFile(NamedTuple):
     """What writing would do to the file of a track."""
 
     track: Track
-    change: FileChange
-    guessed: Mapping[str, float] = {}
-    """Tag, as it is written → its probability, for those that the model predicts."""
+    change: filetags.FileChange
+    guessed: Mapping[str, float] = {}  # tag, as written → probability, where the model predicts it
 
     @property
     def new_guesses(self) -> dict[str, float]:
@@ -74,13 +60,10 @@ class PlannedFile(NamedTuple):
 class WritePlan:
     """What writing would do."""
 
-    files: list[PlannedFile] = field(default_factory=list)
-    """Those that change."""
+    files: list[PlannedFile] = field(default_factory=list)  # those that change
     n_unchanged: int = 0
-    failures: dict[str, str] = field(default_factory=dict)
-    """Path → why the file cannot be read or written."""
-    ids: Sequence[int] = ()
-    """The tracks that it is about."""
+    failures: dict[str, str] = field(default_factory=dict)  # path → why it could not be used
+    ids: Sequence[int] = ()  # the tracks that it is about
 
     @property
     def n_guessed(self) -> int:
@@ -103,26 +86,19 @@ class WritePlan:
 class WriteReport:
     """What was written."""
 
-    change: int | None = None
-    """Its number; None where no file was written."""
+    change: int | None = None  # its number; None if no file was written
     paths: list[str] = field(default_factory=list)
-    failures: dict[str, str] = field(default_factory=dict)
-    """Path → why the file could not be written."""
+    failures: dict[str, str] = field(default_factory=dict)  # path → why it could not be used
 
 
-def library_rules(
-    library: Library, layers: Sequence[Mapping[str, Any]], tags: Iterable[str]
-) -> Rules:
-    """Rules made of layers; with a tree of genres, kinds of a genre on the whitelist become it.
-
-    ``tags`` are all that tracks may have.
-    """
+def library_rules(library: Library, layers: Sequence[Mapping[str, Any]]) -> filetags.Rules:
+    """Rules made of layers; with a tree of genres, kinds of a genre on the whitelist become it."""
     whole = join_layers(layers)
     tree, whitelist = library.genres(), whole.get("whitelist")
     if not tree or not whitelist:
         return make_rules([whole])
     spellings = library.spellings()
-    nearest = {tag: tree.in_list(tag, whitelist) or tag for tag in tags}
+    nearest = {tag: tree.in_list(tag, whitelist) or tag for tag in library.snapshot().known}
     aliases = {tag: spellings.get(name, name) for tag, name in nearest.items() if tag != name}
     return make_rules([{"aliases": aliases}, whole])
 
@@ -193,7 +169,7 @@ def _guessed(
 
 
 def imprecise_tags(library: Library, precision: float) -> list[str] | None:
-    """The tags that are learnt, but not as precise; None where the model does not know."""
+    """The tags that are learnt, but not as precise; None if the model does not know."""
     model = library.models.current()
     thresholds = None if model is None else thresholds_for(model.as_trained(), precision)
     if model is None or thresholds is None:
@@ -202,7 +178,7 @@ def imprecise_tags(library: Library, precision: float) -> list[str] | None:
     return [model.vocabulary[j] for j in np.flatnonzero(never)]
 
 
-def count_untagged(library: Library, ids: Sequence[int]) -> int:
+def count_untagged(library: Library, ids: Sequence[int] | Ids) -> int:
     """How many of the tracks the current model has not tagged yet; 0 where there is no model."""
     model = library.models.current(whole=False)
     if model is None or model.id is None:
@@ -220,29 +196,23 @@ class OutlinedTag:
 
     tag: str
     shown: str
-    n: int
-    """Tracks whose files would get it."""
-    precision: float | None
-    """How often the model is right about it, for held-out tracks."""
-    expected_wrong: float
-    """How many of those that the model adds will be wrong, by their probabilities."""
+    n: int  # tracks whose files would get it
+    precision: float | None  # how often the model is right about it, for held-out tracks
+    expected_wrong: float  # how many that the model adds will be wrong, by their probabilities
     accepted: bool
-    elsewhere: bool
-    """Whether the built-in model says so: its precision was measured on other music."""
+    elsewhere: bool  # whether the built-in model says so: its precision was measured on other music
 
 
 @dataclass(frozen=True)
 class WriteOutline:
     """What writing would add, by what the library knows of the files."""
 
-    tracks: Ids
-    """Those whose files would get something."""
+    tracks: Ids  # those whose files would get something
     tags: list[OutlinedTag]
     not_reached: dict[str, float | None]
     """Tag that is learnt, but not right so often → the precision it has at best, by a cautious
     count."""
-    n_guessed: int
-    """How many accepted tags the model would add."""
+    n_guessed: int  # how many accepted tags the model would add
 
     @property
     def expected_wrong(self) -> float:
@@ -308,7 +278,7 @@ def write_outline(
 def plan_writes(
     library: Library,
     ids: Sequence[int],
-    rules: Rules,
+    rules: filetags.Rules,
     *,
     only_to: Collection[str] | None = None,
     progress: Progress | None = None,
@@ -338,7 +308,7 @@ def plan_writes(
 
 
 def _plan_file(
-    track: Track, path: str, tags: ScoredTags, rules: Rules, spellings: Mapping[str, str]
+    track: Track, path: str, tags: ScoredTags, rules: filetags.Rules, spellings: Mapping[str, str]
 ) -> PlannedFile:
     """What writing tags to one file of a track would change.
 
@@ -347,14 +317,14 @@ def _plan_file(
     """
     there: dict[str, str] = {}
     if rules.mode == "merge" and tags:
-        file = read_tags(path)
-        values = [value for name in LIST_FIELDS for value in getattr(file, name)]
+        file = filetags.read_tags(path)
+        values = [value for name in filetags.LIST_FIELDS for value in getattr(file, name)]
         found = {normalise_tag(value): value for value in values}
         inside = {part for value in values for part in possible_parts(value)} - found.keys()
         tags = {tag: score for tag, score in tags.items() if normalise_tag(tag) not in inside}
         there = {tag: found[name] for tag in tags if (name := normalise_tag(tag)) in found}
     names = {**spellings, **there, **rules.aliases}
-    change = plan_write(path, tags, replace(rules, aliases=names))
+    change = filetags.plan_write(path, tags, replace(rules, aliases=names))
     guessed = {names.get(tag, tag): p for tag, p in tags.items() if p < 1}
     return PlannedFile(track, change, guessed)
 
@@ -369,7 +339,7 @@ def write_planned(
     try:
         for done, (track, change, _) in enumerate(files, 1):
             try:
-                writer.write(track, change.path, partial(apply_change, change))
+                writer.write(track, change.path, partial(filetags.apply_change, change))
                 report.paths.append(change.path)
             except FileTagError as error:
                 report.failures[change.path] = str(error)
@@ -398,15 +368,15 @@ class _UndoableWriter:
         self._library, self._summary = library, summary
         self._written: tuple[Track, str] | None = None  # whose row is not up to date yet
 
-    def write(self, track: Track | None, path: str, work: Callable[..., UndoRecord | None]) -> bool:
-        """Do work that changes a file, and keep what undoes it; whether it changed.
-
-        ``work(keep=...)`` is `apply_change` or `undo`, given all else that they need.
-        """
+    def write(
+        self, track: Track | None, path: str, work: Callable[..., filetags.UndoRecord | None]
+    ) -> bool:
+        """Do work that changes a file, and keep what undoes it; whether it changed."""
+        # ``work(keep=...)`` is `apply_change` or `undo`, given all else that they need.
         changes = self._library.changes
         kept: list[int] = []
 
-        def keep(record: UndoRecord) -> None:
+        def keep(record: filetags.UndoRecord) -> None:
             with self._library.begin():
                 if self.change is None:
                     self.change = changes.begin("write", self._summary)
@@ -430,7 +400,7 @@ class _UndoableWriter:
             return
         (track, path), self._written = self._written, None
         try:
-            status, about = Path(path).stat(), read_tags(path).of_track
+            status, about = Path(path).stat(), filetags.read_tags(path).of_track
         except (FileTagError, OSError):
             return  # gone meanwhile; `index` will notice
         now = replace(track, path=path, size=status.st_size, modified=status.st_mtime_ns)
@@ -498,9 +468,9 @@ def _restore(library: Library, writer: _UndoableWriter, file: WrittenFile, exact
             "the file is gone. If it was moved, 'harmonium index' with its new folder finds it; "
             f"then: harmonium undo {file.change_id}"
         )
-    record = UndoRecord.from_bytes(file.record)
+    record = filetags.UndoRecord.from_bytes(file.record)
     try:
-        return writer.write(track, path, partial(undo, path, record, exact=exact))
+        return writer.write(track, path, partial(filetags.undo, path, record, exact=exact))
     except FileChangedError:
         later = _later_change(library, file)
         reason = "it was changed since; --fields-only restores the fields that were written"
@@ -510,7 +480,6 @@ def _restore(library: Library, writer: _UndoableWriter, file: WrittenFile, exact
 
 
 def _later_change(library: Library, file: WrittenFile) -> int | None:
-    """The last change in force that wrote to the same track after this one."""
     query = (
         sa.select(sa.func.max(written_file.c.change_id))
         .join_from(written_file, change_table, change_table.c.id == written_file.c.change_id)

@@ -70,15 +70,7 @@ from harmonium.rbm.model import (
     hidden_given_tags,
     tags_given_hidden,
 )
-from harmonium.rbm.training import (
-    Optimiser,
-    Penalty,
-    Result,
-    Schedule,
-    Stack,
-    train,
-    train_stack,
-)
+from harmonium.rbm.training import Optimiser, Penalty, Result, Schedule, Stack, train, train_stack
 
 __all__ = [
     "Batch",

@@ -6,11 +6,9 @@ is left. In log form, with m↓ towards the tags and m↑ towards the hidden uni
     m↓_kj ← log(1 + (e^{U_kj} - 1) σ(c_k + Σ_{j*≠j} m↑_kj*))
     m↑_kj ← log(1 + (e^{U_kj} - 1) σ(d_j + Σ_{k*≠k} m↓_k*j))
 
-and in ratio form, with r = e^m and q = e^{bias} Π r / r_in, r_out = (1 + e^U q) / (1 + q): then a
-message costs one division and no transcendental function. The ratio form is used while no weight is
-larger than ``RATIO_LIMIT``, the log form beyond it. Damping mixes the old and the new message of
-the form in use, which changes the path and not the fixed points. On a GPU, one kernel computes the
-ratio form of a model that is small enough (:func:`fused`).
+and in ratio form, with r = e^m and q = e^{bias} Π r / r_in, r_out = (1 + e^U q) / (1 + q), which
+is used while no weight is larger than ``RATIO_LIMIT`` (docs/model.md says why). On a GPU, one
+kernel computes the ratio form of a model that is small enough (:func:`fused`).
 
 Messages are (n, C, B): the clips are the last axis, so that one instruction serves several clips
 and no sum runs along it.
@@ -30,8 +28,7 @@ from harmonium.rbm.model import REMOVED, Field, clamp, platform, unclamp
 # A product of eight factors, each between e^-10 and e^10, neither overflows nor underflows in
 # float32, so one log serves eight terms.
 GROUP = 8
-RATIO_LIMIT = 10.0
-"""Largest |U| for the ratio forms; beyond it the log forms are the safe ones."""
+RATIO_LIMIT = 10.0  # largest |U| for the ratio forms; beyond it the log forms are the safe ones
 
 # Edges, after padding, whose messages in both directions fit the registers of one GPU block; and
 # edges whose messages in one direction do.

@@ -10,14 +10,8 @@ the tags whose likelihood stands for the model's in the history of training.
 Unknown tags (NaN) are inferred in the positive phase, never taken for zeros. Random numbers come
 in as an array, because inside the training scan they would be made by many small programs.
 
-Labels p may be probabilities, of tags that are independent given the clip. The loss of hard labels
-is -log p(y | u, a) = F(y) + log Z. For soft ones the RBMs descend
-
-    F(p) + log Z  ≥  E_{y ~ p}[F(y)] + log Z = E_{y ~ p}[-log p(y | u, a)]
-
-a bound, as F(y) = -dᵀy - Σ_k softplus(c_k + U_k y) is concave: a soft label is clamped as it is,
-the hidden units see σ(c + Wu + Up), and a chain starts there. Only the pseudo-likelihood flips
-single tags, which must be 0 or 1: there they are drawn, and the loss is the expectation itself.
+Labels p may be probabilities: the loss is then F(p) + log Z, a bound (docs/model.md, soft targets).
+The pseudo-likelihood flips single tags, which must be 0 or 1: there they are drawn.
 """
 
 from dataclasses import dataclass, fields, replace
@@ -38,8 +32,7 @@ from harmonium.rbm.model import (
     tags_given_hidden,
 )
 
-FILL_SWEEPS = 5
-"""Gibbs sweeps that draw the unknown tags of a training clip."""
+FILL_SWEEPS = 5  # Gibbs sweeps that draw the unknown tags of a training clip
 
 
 class Batch(NamedTuple):
@@ -59,10 +52,8 @@ class Gradient(Protocol):
     """What the training loop asks of an objective."""
 
     def noise(self, params: Any, unknown: bool) -> tuple[int, int]:
-        """How many random numbers a clip takes, as (sweeps, numbers per sweep).
-
-        ``unknown`` says whether any tag of the training data is unknown.
-        """
+        """How many random numbers a clip takes, as (sweeps, numbers per sweep)."""
+        # ``unknown`` says whether any tag of the training data is unknown.
 
     def __call__(self, params: Any, batch: Batch, noise: Array) -> tuple[Any, Array]:
         """The gradient of the mean loss, and logits (B, C) whose likelihood stands for the model's.
@@ -193,8 +184,8 @@ class MultiPrediction:
     Some known tags of each clip are observed. The loss is the cross-entropy of the others, and its
     gradient goes through the K steps of inference that predict them. With one step and no tag
     observed this is a multi-layer perceptron with sigmoid units. Of a share ``none_observed`` of
-    the clips no tag is observed; of every other clip each known tag is, with probability q drawn
-    anew, q ~ U(0, 1).
+    the clips no tag is observed; of every other clip each known tag is, with probability
+    q ~ U(0, 1), drawn for each clip.
     """
 
     steps: int = 5  # K, from y = 0
@@ -213,7 +204,7 @@ class MultiPrediction:
         e_K = p - y,  g_t = (e_t Uᵀ) h_t (1 - h_t),  e_{t-1} = (g_t U) y_{t-1} (1 - y_{t-1})
         ∂U = Σ_t h_t e_tᵀ + g_t y_{t-1}ᵀ,  ∂c = Σ_t g_t,  ∂d = Σ_t e_t
         """
-        # chosen once, not anew for each of the sums that need it
+        # chosen once, not again for each of the sums that need it
         chosen = choose_observed(batch.y, noise[0], self.none_observed)
         observed = lax.optimization_barrier(chosen)
         known = jnp.where(observed, batch.y, 0.0)
@@ -386,7 +377,7 @@ def _flip_sums(at: Flips, y: Array, weight: Array) -> tuple[Array, Array, Array,
     logits, h, flipped = at
     e = (jax.nn.sigmoid(logits) - y) * weight
     signed = e * (1.0 - 2.0 * y)
-    flipped = lax.optimization_barrier(flipped)  # computed once, not anew for each sum
+    flipped = lax.optimization_barrier(flipped)  # computed once, not again for each sum
     products = (e[:, None, :] * flipped).reshape(len(y), -1)
     direct = (jnp.ones((1, len(y)), y.dtype) @ products).reshape(flipped.shape[1:])
     g = jnp.einsum("bkj,bj->bk", flipped, signed)
@@ -405,17 +396,9 @@ def for_soft_targets(gradient: Any) -> Any:
     return replace(gradient, **inner)
 
 
-def draw_tags(y: Array, noise: Array) -> Array:
-    """y_j ~ Bernoulli(p_j): 0, 1 and NaN (unknown) stay as they are. Shapes (B, C).
-
-    ``noise`` is uniform on [0, 1).
-    """
-    return jnp.where(jnp.isnan(y), y, (noise < y).astype(y.dtype))
-
-
 @dataclass(frozen=True)
 class DrawnTags:
-    """A gradient at tags that are drawn from their probabilities, anew at each visit."""
+    """A gradient at tags y_j ~ Bernoulli(p_j), drawn again at each visit; 0, 1 and NaN stay."""
 
     gradient: Gradient
 
@@ -426,22 +409,22 @@ class DrawnTags:
 
     def __call__(self, params: Any, batch: Batch, noise: Array) -> tuple[Any, Array]:
         """The gradient at y ~ p."""
-        n_tags = batch.y.shape[1]
-        drawn = batch._replace(y=draw_tags(batch.y, noise[-1, :, :n_tags]))
+        p = batch.y
+        y = jnp.where(jnp.isnan(p), p, (noise[-1, :, : p.shape[1]] < p).astype(p.dtype))
         width = self.gradient.noise(params, False)[1]
-        return self.gradient(params, drawn, noise[:-1, :, :width])
+        return self.gradient(params, batch._replace(y=y), noise[:-1, :, :width])
 
 
 @dataclass(frozen=True)
 class HiddenConditions:
     """A gradient of clips whose u, single parts of a, or all of both are hidden at random.
 
-    A smoother is asked about users it has not met, and for tags without any clip, while in training
-    every user and clip is known.
+    A smoother is used for new users, and for tags without any clip, while in training every
+    user and clip is known.
     """
 
     gradient: Gradient  # of what is left
-    u: float  # the probability that u is hidden; 0 stands in its place
+    u: float  # the probability that u is hidden; 0 replaces it
     a: tuple[float, ...]  # that of each part of a, (S,)
     all: float  # that of everything
 

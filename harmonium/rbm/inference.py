@@ -8,7 +8,7 @@ converge to a method that does. Given one side of the bipartite graph the other 
 large weights, and streamed in blocks with a running maximum, in bounded memory.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any, Literal, NamedTuple, get_args
@@ -41,14 +41,9 @@ METHODS: tuple[str, ...] = get_args(Method)
 
 CHUNK = 512
 TILE = 16  # clips whose messages fit the cache together
-
-MAX_MESSAGES = 2**27
-"""Messages of one chunk on a GPU: half a GiB, of which belief propagation has several."""
-
+MAX_MESSAGES = 2**27  # of one chunk on a GPU: half a GiB, of which belief propagation has several
 _RETRY_PATIENCE = 10  # times as many steps as at first
-
-MAX_UNITS = 20
-"""Enumeration of more units than this on the smaller side is refused (2²⁰ terms per clip)."""
+MAX_UNITS = 20  # more of them on the smaller side are not enumerated (2²⁰ terms per clip)
 
 _BLOCK_BITS = 10
 
@@ -231,15 +226,19 @@ def infer(params: Params, u: Floats, a: Codes, y: Floats, options: InferenceOpti
     Shapes: ``u`` (N, D), ``a`` (N, S), ``y`` (N, C).
     """
     refuse_fork()
-    clips = u, a, y
-    tags, hidden, residual = _run(options, params, clips)
+    tags, hidden, residual = _run(options, params, (u, a, y))
     method = np.full(len(y), options.method, dtype="<U24")
     if options.method == "lbp" and options.retry:
+        # more damping and patience, then mean field, which cannot oscillate
         stubborn = np.flatnonzero(residual > options.tolerance)
-        for retry, name in _retries(options):
+        patient = options._replace(steps=_RETRY_PATIENCE * options.steps)
+        damped = patient._replace(damping=(1 + options.damping) / 2)
+        retries = {f"lbp, damping {damped.damping:g}": damped}
+        retries["mean_field"] = patient._replace(method="mean_field")
+        for name, retry in retries.items():
             if not len(stubborn):
                 break
-            again = _run(retry, params, _take(clips, stubborn))
+            again = _run(retry, params, (u[stubborn], a[stubborn], y[stubborn]))
             tags[stubborn], hidden[stubborn], residual[stubborn] = again
             method[stubborn] = name
             stubborn = stubborn[again[2] > options.tolerance]
@@ -248,21 +247,7 @@ def infer(params: Params, u: Floats, a: Codes, y: Floats, options: InferenceOpti
     return Inference(tags, hidden, Diagnostics(method, residual, converged))
 
 
-def _retries(options: InferenceOptions) -> Iterator[tuple[InferenceOptions, str]]:
-    """More damping and patience, then mean field, which cannot oscillate."""
-    steps = _RETRY_PATIENCE * options.steps
-    damping = (1 + options.damping) / 2
-    yield options._replace(damping=damping, steps=steps), f"lbp, damping {damping:g}"
-    yield options._replace(method="mean_field", steps=steps), "mean_field"
-
-
-Clips = tuple[Floats, Codes, Floats]
-"""u (N, D), a (N, S) and y (N, C) with NaN for unknown."""
-
-
-def _take(clips: Clips, rows: NDArray[np.intp] | slice) -> Clips:
-    u, a, y = clips
-    return u[rows], a[rows], y[rows]
+Clips = tuple[Floats, Codes, Floats]  # u (N, D), a (N, S) and y (N, C) with NaN for unknown
 
 
 def _run(options: InferenceOptions, params: Params, clips: Clips) -> tuple[Floats, Floats, Floats]:
@@ -279,10 +264,10 @@ def _run(options: InferenceOptions, params: Params, clips: Clips) -> tuple[Float
         threads = max(threads, 2)
 
     def chunk(start: int) -> list[Floats]:
-        part = _take(clips, slice(start, start + chunk_size))
-        size = len(part[2])
-        padded = _take(part, np.minimum(np.arange(_padded(size, least, chunk_size)), size - 1))
-        results = _marginals(options, params, padded, start)
+        size = min(chunk_size, n_clips - start)
+        rows = start + np.minimum(np.arange(_padded(size, least, chunk_size)), size - 1)
+        u, a, y = clips
+        results = _marginals(options, params, (u[rows], a[rows], y[rows]), start)
         # cut by NumPy: JAX would compile a program for each size
         return [np.array(np.asarray(result)[:size], np.float32) for result in results]
 
@@ -367,10 +352,8 @@ def _by_tiles(
 def marginals(
     options: InferenceOptions, params: Any, x: Array, observed: Array | None = None
 ) -> Array:
-    """p(y_j = 1 | x, the observed tags), (B, C), in a form to trace; NaN is not observed.
-
-    "gibbs" and "exact" are replaced by belief propagation.
-    """
+    """p(y_j = 1 | x, the observed tags), (B, C), in a form to trace; NaN is not observed."""
+    # "gibbs" and "exact" are replaced by belief propagation.
     field = condition(Params(*params[:5]), x, jnp.zeros((len(x), 0), jnp.int32))
     y = jnp.full((len(x), len(params.d)), jnp.nan) if observed is None else observed
     method, steps, damping, tolerance, *_ = options
@@ -396,20 +379,19 @@ def stacked_auc(
     Y: Array,
     rows: Array,
     observed: Array | None,
-    scaling: Any,
     params: Any,
 ) -> tuple[Array, Array]:
     """Mean AUC and likelihood on the validation clips, for each model of a stack, (S,) each.
 
-    ``rows`` (S, N) are each model's clips, -1 filling up, and ``scaling`` the arguments of
-    `scaled`. With ``observed`` (S, N, C) the AUC is the mean of that without and that with these
-    tags. So many models are scored ``at_once``, which bounds the memory.
+    ``rows`` (S, N) are each model's clips, -1 filling up. With ``observed`` (S, N, C) the AUC is
+    the mean of that without and that with these tags. ``at_once`` models are scored at a time,
+    which bounds the memory.
     """
 
-    def one(of_model: tuple[Array, Array | None, Any, Any]) -> tuple[Array, Array]:
-        rows, observed, scaling, params = of_model
+    def one(of_model: tuple[Array, Array | None, Any]) -> tuple[Array, Array]:
+        rows, observed, params = of_model
         function, options = predictor
-        predict = partial(function, options, params, scaled(X[rows], *scaling))
+        predict = partial(function, options, params, X[rows])
         P = predict()
         y = jnp.where((rows >= 0)[:, None], Y[rows], jnp.nan)
         auc = _mean_auc(y, P)
@@ -421,7 +403,7 @@ def stacked_auc(
         likelihood = jnp.sum(jnp.where(jnp.isnan(y), 0.0, logs)) / jnp.sum(~jnp.isnan(y))
         return auc, likelihood
 
-    models = (rows, observed, scaling, params)
+    models = (rows, observed, params)
     if at_once >= len(rows):
         return jax.vmap(one)(models)
     return jax.lax.map(one, models, batch_size=at_once)
@@ -441,10 +423,3 @@ def _mean_auc(y: Array, P: Array) -> Array:
 
     right, pairs = jax.vmap(in_order, in_axes=1)(y, P)
     return jnp.sum(jnp.where(pairs > 0, right / pairs, 0.0)) / jnp.sum(pairs > 0)
-
-
-def scaled(x: Array, mean: Array, scale: Array, unit_norm: Array) -> Array:
-    """x ← (x - mean) / scale, and then x ← x / ‖x‖ where ``unit_norm`` is 1; shape (B, D)."""
-    x = (x - mean[None, :]) / scale[None, :]
-    norm = jnp.linalg.norm(x, axis=-1, keepdims=True)
-    return x / jnp.where((unit_norm > 0) & (norm > 0), norm, 1.0)

@@ -20,8 +20,7 @@ from jax import Array
 
 from harmonium.errors import HarmoniumError
 
-REMOVED = -1e30
-"""A tag bias at which the tag is off for certain; finite, so that 0 · REMOVED is 0 and not NaN."""
+REMOVED = -1e30  # a bias at which the tag is off for certain; finite: 0 · REMOVED is not NaN
 
 
 class Params(NamedTuple):
@@ -97,7 +96,7 @@ def tags_given_hidden(field: Field, h: Array) -> Array:
 # several batches of clips, on one core each are faster (docs/benchmarks.md). XLA would split loops
 # over the elements of an array, too, such as Adam's step: passing a half to another thread takes as
 # long as doing it, and several times as long where that thread's core is busy. JAX runs threads,
-# which a fork does not copy: a program in the child would wait for them for ever.
+# which a fork does not copy: a program in the child would wait for them forever.
 
 _OPTIONS = {
     "xla_cpu_multi_thread_eigen": False,

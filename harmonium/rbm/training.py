@@ -1,10 +1,8 @@
 """Training: minibatch descent with early stopping, for one model or many at once.
 
-Every model of a stack has its own training clips (rows of the same data), scaling of the features,
-learning rate, penalties and seed; sizes and the objective are those of all. One model cannot fill a
-GPU, a stack can. Blocks of minibatches run as one compiled scan; learning rate and penalties are
-inputs of that program, so that trying other values compiles nothing. Features that are not an array
-but an object that gives rows are read block by block.
+Every model of a stack has its own training clips (rows of the same data), learning rate, penalties
+and seed; sizes and the objective are those of all. One model cannot fill a GPU, a stack can.
+Features that are not an array but an object that gives rows are read block by block.
 
 A minibatch looks up few rows of V. The others change by their penalty alone, and k steps of that
 have a closed form: a row is brought up to date when it is next used, so that an epoch costs what
@@ -27,29 +25,16 @@ from numpy.typing import NDArray
 from harmonium.arrays import Codes, Doubles, Floats, Ids
 from harmonium.errors import DataError
 from harmonium.rbm.gradients import Batch, Gradient, log_probabilities
-from harmonium.rbm.inference import scaled
 from harmonium.rbm.model import compiled, refuse_fork
 
-Tree = Any
-"""Arrays in a structure, such as the parameters of a model: a NamedTuple."""
+Tree = Any  # arrays in a structure, such as the parameters of a model: a NamedTuple
 
-BLOCK = 128
-"""Minibatches per compiled scan: bounds the memory of random numbers and gathered rows."""
-
-RUN = 256
-"""Rows of a table on disk that are read one after the other, in their order."""
-
-WINDOW = 2**16
-"""Rows of a table on disk among which the order is random."""
-
-MAX_NUMBERS = 2**28
-"""Random numbers and features in one block, of all models: 1 GiB."""
-
-MIN_STACK = 32
-"""Models in a stack that is worth another compilation to go on without those that have stopped."""
-
-READ_AHEAD = 2
-"""Blocks that are read from the disk while others are computed."""
+BLOCK = 128  # minibatches per compiled scan: bounds the memory of random numbers and gathered rows
+RUN = 256  # rows of a table on disk that are read one after the other, in their order
+WINDOW = 2**16  # rows of a table on disk among which the order is random
+MAX_NUMBERS = 2**28  # random numbers and features in one block, of all models: 1 GiB
+MIN_STACK = 32  # models in a stack that is worth a compilation without those that have stopped
+READ_AHEAD = 2  # blocks that are read from the disk while others are computed
 
 
 @dataclass(frozen=True)
@@ -138,13 +123,11 @@ class Stack(NamedTuple):
     schedules: Sequence[Schedule]
     penalties: Sequence[Penalty]
     seeds: Sequence[int]
-    scaling: Tree = None  # the arguments of `scaled` for each model, but for x
 
     def take(self, numbers: NDArray[np.intp]) -> "Stack":
         """Some of the models."""
-        params, scaling = part_of(self.params, numbers), part_of(self.scaling, numbers)
-        rows, schedules, penalties, seeds = ([part[i] for i in numbers] for part in self[1:5])
-        return Stack(params, rows, schedules, penalties, seeds, scaling)
+        others = ([part[i] for i in numbers] for part in self[1:])
+        return Stack(part_of(self.params, numbers), *others)
 
 
 class RowTable(NamedTuple):
@@ -268,7 +251,7 @@ def train_stack(
                     f"In epoch {epoch + 1} of training the parameters are no longer finite: the "
                     "steps are too long. Use a smaller learning rate than "
                     f"{stack.schedules[0].learning_rate:g}, a larger batch_size, or features of a "
-                    "smaller scale (scale_features=True)."
+                    "smaller scale (scale_features='standard')."
                 )
             values = np.full(len(models), np.nan)
             if score is not None:
@@ -342,10 +325,8 @@ def _places(n: int, n_batches: int, size: int) -> slice | NDArray[np.intp]:
 
 
 def _in_runs(rng: np.random.Generator, n: int) -> Ids:
-    """A random order of n rows of which a disk reads many one after the other.
-
-    Runs of rows are put in a random order, and the rows are then shuffled within windows.
-    """
+    """A random order of n rows of which a disk reads many one after the other."""
+    # Runs of rows are put in a random order, and the rows are then shuffled within windows.
     runs = np.arange(0, n, RUN)
     order = np.concatenate(
         [np.arange(first, min(first + RUN, n)) for first in runs[rng.permutation(len(runs))]]
@@ -365,10 +346,7 @@ def _epoch(
     epoch: int,
     settings: EpochSettings,
 ) -> tuple[State, Doubles]:
-    """Every training clip of every model once, ``length`` minibatches at a time.
-
-    Gives the sums of the likelihood proxies, (S,).
-    """
+    """Every training clip of every model once; gives the sums of the likelihood proxies, (S,)."""
     sums: list[Array] = []
     for i, first in enumerate(range(0, order.shape[1], length)):
         seeds = np.array(
@@ -379,7 +357,7 @@ def _epoch(
             clips = Batch(*(part[np.maximum(rows, 0).ravel()] for part in data))
             numbers = np.arange(rows.size, dtype=np.int32).reshape(rows.shape)
             rows = np.where(rows < 0, np.int32(-1), numbers)
-        state, proxy = run(state, seeds, clips, rows, settings, stack.scaling)
+        state, proxy = run(state, seeds, clips, rows, settings)
         sums.append(proxy)
         if i >= READ_AHEAD:
             sums[i - READ_AHEAD].block_until_ready()
@@ -434,7 +412,6 @@ def _blocks(
     data: Batch,
     rows: Array,
     settings: EpochSettings,
-    scaling: Tree,
 ) -> tuple[State, Array]:
     """Each model's descent over minibatches of ``rows`` (S, n_batches, B), where -1 fills up.
 
@@ -443,25 +420,19 @@ def _blocks(
     """
     transformation = optimiser.transformation()
 
-    def one(
-        state: State, seed: Array, rows: Array, settings: EpochSettings, scaling: Tree
-    ) -> tuple[State, Array]:
+    def one(state: State, seed: Array, rows: Array, settings: EpochSettings) -> tuple[State, Array]:
         (n_batches, size), (sweeps, width) = rows.shape, noise
         batches = jax.tree.map(lambda array: array[jnp.maximum(rows, 0)], data)
         batches = batches._replace(w=jnp.where(rows >= 0, batches.w, 0.0))
         with jax.threefry_partitionable(False):  # half the work; there is one device
             numbers = jax.random.uniform(jax.random.key(seed), (n_batches, sweeps, size, width))
 
-        def slopes(params: Tree, batch: Batch, numbers: Array) -> Any:
-            u = batch.u if scaling is None else scaled(batch.u, *scaling)
-            return gradient(params, batch._replace(u=u), numbers)
-
         def step(state: State, inputs: tuple[Batch, Array]) -> tuple[State, Array]:
             if state.table is None:
                 table = None
-                found, logits = slopes(state.params, *inputs)
+                found, logits = gradient(state.params, *inputs)
             else:
-                table, found, logits = descend_rows(slopes, state, *inputs, settings)
+                table, found, logits = descend_rows(gradient, state, *inputs, settings)
             if settings.penalty.ridge is not None:
                 found = jax.tree.map(
                     lambda g, r, p: g + r * p, found, settings.penalty.ridge, state.params
@@ -477,7 +448,7 @@ def _blocks(
         # summed here, because small sums inside the scan are slow
         return state, jnp.sum(log_probabilities(logits, batches))
 
-    return for_each(one)(state, seeds, rows, settings, scaling)
+    return for_each(one)(state, seeds, rows, settings)
 
 
 def running_mean(average: Tree | None, params: Tree, decay: Array, number: Array) -> Tree | None:

@@ -2,18 +2,17 @@
 
 import io
 import json
-from collections.abc import Callable, Iterator
-from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass
-from functools import cached_property, partial
+from collections.abc import Callable
+from dataclasses import KW_ONLY, dataclass
+from functools import cached_property
 from itertools import chain
 from math import isfinite
-from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import polars as pl
+from joblib import Parallel, delayed
 from scipy.io import wavfile
 
 from harmonium.arrays import Mask
@@ -37,19 +36,15 @@ PARAMETERS = ("n_tracks", "clips_per_track", "n_users", "users_per_clip", "seed"
 WAV_HEADER_BYTES = 44
 
 
-def make_collection(
-    n_tracks: int = 185,
-    clips_per_track: int = 5,
-    *,
-    n_users: int = 210,
-    users_per_clip: int = 3,
-    clip_seconds: float = 10.0,
-    seed: int = 0,
-) -> "SyntheticCollection":
-    """A collection of generated music, with users who tag it and the truth about it.
+@dataclass(frozen=True)
+class SyntheticCollection:
+    """Generated music, with users who tag it and the truth about it.
 
     The default has the shape of the paper's MTurk set. A larger collection with the same seed
     begins with the same tracks, clips and listeners. Nothing is computed until it is asked for.
+
+    Clips are counted from 0, track by track: row i of `clips` and of `truth`, item i of `triples`
+    and `samples(i)` are the same clip. Column j of `truth` is tag j of `tags` and of `triples`.
 
     Parameters
     ----------
@@ -66,37 +61,29 @@ def make_collection(
     >>> collection.samples(0).shape
     (220500,)
     """
-    if not isfinite(clip_seconds) or clip_seconds < 0.5:
-        raise DataError(f"'clip_seconds' must be at least 0.5, got {clip_seconds!r}.")
-    sizes = (n_tracks, clips_per_track, n_users, users_per_clip, seed)
-    for name, value, smallest in zip(PARAMETERS, sizes, (1, 1, 1, 1, 0), strict=True):
-        if not isinstance(value, int | np.integer) or value < smallest:
+
+    n_tracks: int = 185
+    clips_per_track: int = 5
+    _: KW_ONLY
+    n_users: int = 210
+    users_per_clip: int = 3
+    clip_seconds: float = 10.0
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if not isfinite(self.clip_seconds) or self.clip_seconds < 0.5:
+            raise DataError(f"'clip_seconds' must be at least 0.5, got {self.clip_seconds!r}.")
+        for name in PARAMETERS:
+            value, smallest = getattr(self, name), int(name != "seed")
+            if not isinstance(value, int | np.integer) or value < smallest:
+                raise DataError(
+                    f"'{name}' must be a whole number of at least {smallest}, got {value!r}."
+                )
+        if self.users_per_clip > self.n_users:
             raise DataError(
-                f"'{name}' must be a whole number of at least {smallest}, got {value!r}."
+                f"'users_per_clip' must be at most 'n_users', got {self.users_per_clip} and "
+                f"{self.n_users}. Ask for more users, or for fewer per clip."
             )
-    if users_per_clip > n_users:
-        raise DataError(
-            f"'users_per_clip' must be at most 'n_users', got {users_per_clip} and {n_users}. "
-            "Ask for more users, or for fewer per clip."
-        )
-    whole = dict(zip(PARAMETERS, map(int, sizes), strict=True))
-    return SyntheticCollection(**whole, clip_seconds=float(clip_seconds))
-
-
-@dataclass(frozen=True)
-class SyntheticCollection:
-    """Generated music, the users' tags and the truth; made by `make_collection`.
-
-    Clips are counted from 0, track by track: row i of `clips` and of `truth`, item i of `triples`
-    and `samples(i)` are the same clip. Column j of `truth` is tag j of `tags` and of `triples`.
-    """
-
-    n_tracks: int
-    clips_per_track: int
-    n_users: int
-    users_per_clip: int
-    seed: int
-    clip_seconds: float
 
     @property
     def rate(self) -> int:
@@ -130,22 +117,14 @@ class SyntheticCollection:
     def clips(self) -> pl.DataFrame:
         """One row per clip: what it is called, where it is from, where `write` puts it."""
         rows = []
-        for index in range(self.n_clips):
-            clip = self.clip(index)
+        for clip in map(self.clip, range(self.n_clips)):
             track = clip.track
             rows.append(
                 {
-                    "item": clip.id,
-                    "track": track.id,
-                    "number": clip.number,
-                    "artist": track.artist,
-                    "album": track.album,
-                    "title": track.title,
-                    "position": round(clip.position, 2),
-                    "section": clip.section,
-                    "genre": track.genres[0],
-                    "tempo": track.tempo,
-                    "mode": track.mode,
+                    **{"item": clip.id, "track": track.id, "number": clip.number},
+                    **{"artist": track.artist, "album": track.album, "title": track.title},
+                    **{"position": round(clip.position, 2), "section": clip.section},
+                    **{"genre": track.genres[0], "tempo": track.tempo, "mode": track.mode},
                     "path": _audio_path(clip),
                 }
             )
@@ -202,7 +181,7 @@ class SyntheticCollection:
         jobs: int = 1,
         progress: Callable[[int, int], None] | None = None,
     ) -> Path:
-        """Write the collection into a folder, and return the folder.
+        """Write the collection into a folder, which is made if missing, and return the folder.
 
         ``audio/ARTIST/ALBUM/TITLE N.wav`` (16 bit), ``clips.csv``, ``triples.csv`` (user, item,
         tag), ``truth.csv`` (item, then a column of 0 and 1 for each tag) and ``collection.json``
@@ -210,18 +189,14 @@ class SyntheticCollection:
         interrupted leaves no torn file, and goes on where it was when it is started again; a
         larger collection with the same seed adds to a smaller one.
 
-        Parameters
-        ----------
-        folder : is made where there is none
-        jobs : number of processes; a script that asks for more than one needs the usual
-            ``if __name__ == "__main__":``
-        progress : called with the number of clips that are done and the number of all
+        ``jobs`` is the number of processes; ``progress`` is called with the number of clips that
+        are done and the number of all.
         """
         folder = Path(folder)
         if jobs < 1:
             raise DataError(f"'jobs' must be at least 1, got {jobs}.")
-        about = {"generator": GENERATOR, "clip_seconds": self.clip_seconds}
-        about |= {name: getattr(self, name) for name in PARAMETERS}
+        about = {"generator": GENERATOR, "clip_seconds": float(self.clip_seconds)}
+        about |= {name: int(getattr(self, name)) for name in PARAMETERS}
         is_resumed = _check_folder(about, folder)
         _write(folder / MANIFEST, (json.dumps(about, indent=2) + "\n").encode())
         size = WAV_HEADER_BYTES + 2 * round(self.clip_seconds * RATE)
@@ -230,8 +205,10 @@ class SyntheticCollection:
             path = folder / name
             if not (is_resumed and path.is_file() and path.stat().st_size == size):
                 missing.append(self.clip(index))
-        done = _work(partial(_write_clip, folder, self.clip_seconds), missing, jobs)
-        for n_done, _ in enumerate(chain([None], done), start=len(self) - len(missing)):
+        written = Parallel(n_jobs=jobs, return_as="generator", batch_size=4)(
+            delayed(_write_clip)(folder, self.clip_seconds, clip) for clip in missing
+        )
+        for n_done, _ in enumerate(chain([None], written), start=len(self) - len(missing)):
             if progress is not None:
                 progress(n_done, len(self))
         truth = pl.DataFrame(self.truth.astype(np.int8), schema=self.tags.to_list(), orient="row")
@@ -242,6 +219,10 @@ class SyntheticCollection:
         for leftover in folder.rglob("*.part"):  # of a run that was killed
             leftover.unlink(missing_ok=True)
         return folder
+
+
+make_collection = SyntheticCollection
+"""The usual name by which a collection of generated music is made."""
 
 
 def _audio_path(clip: SyntheticClip) -> str:
@@ -268,20 +249,6 @@ def _check_folder(about: dict[str, Any], folder: Path) -> bool:
             f"extend it. Choose another folder, or delete this one."
         )
     return True
-
-
-def _work(
-    write: Callable[[SyntheticClip], None], clips: list[SyntheticClip], jobs: int
-) -> Iterator[None]:
-    if jobs == 1 or len(clips) < 2:
-        yield from map(write, clips)
-        return
-    # Fresh processes: a copy of one that runs threads (as JAX does) may lock up.
-    pool = ProcessPoolExecutor(min(jobs, len(clips)), mp_context=get_context("spawn"))
-    try:
-        yield from pool.map(write, clips, chunksize=4)
-    finally:
-        pool.shutdown(cancel_futures=True)
 
 
 def _write_clip(folder: Path, seconds: float, clip: SyntheticClip) -> None:

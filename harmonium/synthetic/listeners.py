@@ -11,7 +11,6 @@ and now and then names something similar instead. Most of what is true goes unsa
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
-from operator import methodcaller
 from typing import Any
 
 import numpy as np
@@ -41,69 +40,53 @@ TAGS: dict[str, str] = {word: name for name, one in CONCEPTS.items() for word in
 MODE_VALENCE = {"major": 0.45, "mixolydian": 0.25, "dorian": -0.15, "minor": -0.5}
 
 ELECTRONIC = {"drum machine", *(name for name, i in INSTRUMENTS.items() if i.electronic)}
-ACOUSTIC = {
-    *("brushes", "acoustic kit"),
-    *(name for name, i in INSTRUMENTS.items() if i.acoustic),  # they need no electricity
-}
+ACOUSTIC = {"brushes", "acoustic kit", *(name for name, i in INSTRUMENTS.items() if i.acoustic)}
 
 
-class ClipFacts:
-    """What there is to hear in a clip: the facts that the rules below are about."""
+def has_role(clip: SyntheticClip, role: str) -> bool:
+    """Whether a part with this role plays."""
+    return any(part.role == role for part in clip.parts)
 
-    def __init__(self, clip: SyntheticClip) -> None:
-        self.clip = clip
 
-    def has_role(self, role: str) -> bool:
-        """Whether a part with this role plays."""
-        return any(part.role == role for part in self.clip.parts)
+def instrument(clip: SyntheticClip, *names: str) -> float:
+    """How much any of these instruments stands out."""
+    found = [0.0]
+    for part in clip.parts:
+        if part.instrument in names:  # by the role, and by how loud it is for that role
+            role = ROLES[part.role]
+            found.append(role["prominence"] * 10 ** ((part.gain - role["gain"]) / 20))
+    return float(min(max(found), 1.0))
 
-    def instrument(self, *names: str) -> float:
-        """How much any of these instruments stands out."""
-        found = [0.0]
-        for part in self.clip.parts:
-            if part.instrument in names:  # by the role, and by how loud it is for that role
-                role = ROLES[part.role]
-                found.append(role["prominence"] * 10 ** ((part.gain - role["gain"]) / 20))
-        return float(min(max(found), 1.0))
 
-    def genre(self, *names: str) -> float:
-        """How clearly the clip is of one of these genres."""
-        shares = (1.0, 0.6)
-        found = (
-            share for share, g in zip(shares, self.clip.track.genres, strict=False) if g in names
-        )
-        return next(found, 0.0) * (0.7 if self.clip.section == "breakdown" else 1.0)
+def genre(clip: SyntheticClip, *names: str) -> float:
+    """How clearly the clip is of one of these genres."""
+    main, *borrowed = (genre in names for genre in clip.track.genres)
+    share = 1.0 if main else 0.6 if any(borrowed) else 0.0
+    return share * (0.7 if clip.section == "breakdown" else 1.0)
 
-    def era(self, decade: str) -> float:
-        """How clearly the clip is of this decade."""
-        return 0.7 if self.clip.track.era == decade else 0.0
 
-    @property
-    def distortion(self) -> float:
-        """How much a distorted guitar stands out."""
-        if self.clip.track.drive < 2.5:
-            return 0.0
-        return self.instrument("distorted guitar", "lead guitar")
+def distortion(clip: SyntheticClip) -> float:
+    """How much a distorted guitar stands out."""
+    return instrument(clip, "distorted guitar", "lead guitar") if clip.track.drive >= 2.5 else 0.0
 
-    @property
-    def energy(self) -> float:
-        """About -1 (still) to 1 (wild)."""
-        track = self.clip.track
-        drums = 0.3 if self.has_role("drums") else -0.4
-        pace = 0.3 * (track.tempo - 108) / 40 + 0.25 * (self.clip.loudness + 17) / 6
-        return pace + drums + 0.25 * self.distortion + RECIPES[track.genres[0]]["energy"]
 
-    @property
-    def valence(self) -> float:
-        """About -1 (gloomy) to 1 (cheerful)."""
-        track = self.clip.track
-        pace = 0.4 * (track.tempo - 105) / 40
-        return MODE_VALENCE[track.mode] + pace + RECIPES[track.genres[0]]["valence"]
+def energy(clip: SyntheticClip) -> float:
+    """About -1 (still) to 1 (wild)."""
+    drums = 0.3 if has_role(clip, "drums") else -0.4
+    pace = 0.3 * (clip.track.tempo - 108) / 40 + 0.25 * (clip.loudness + 17) / 6
+    return pace + drums + 0.25 * distortion(clip) + RECIPES[clip.track.genres[0]]["energy"]
 
-    def share(self, instruments: set[str], *, if_none: float) -> float:
-        """The share of the parts that play one of these instruments; voices do not count."""
-        found = [part.instrument in instruments for part in self.clip.parts if part.role != "voice"]
-        return sum(found) / len(found) if found else if_none
+
+def valence(clip: SyntheticClip) -> float:
+    """About -1 (gloomy) to 1 (cheerful)."""
+    pace = 0.4 * (clip.track.tempo - 105) / 40
+    return MODE_VALENCE[clip.track.mode] + pace + RECIPES[clip.track.genres[0]]["valence"]
+
+
+def share(clip: SyntheticClip, instruments: set[str], *, if_none: float) -> float:
+    """The share of the parts that play one of these instruments; voices do not count."""
+    found = [part.instrument in instruments for part in clip.parts if part.role != "voice"]
+    return sum(found) / len(found) if found else if_none
 
 
 def above(value: float, threshold: float, width: float) -> float:
@@ -118,76 +101,72 @@ def below(value: float, threshold: float, width: float) -> float:
     return above(-value, -threshold, width)
 
 
-def _aggressive(h: ClipFacts) -> float:
-    harsh = h.distortion > 0 and (h.clip.track.drive > 5 or h.clip.track.mode == "minor")
-    return above(h.energy, 0.75, 0.6) if harsh else 0.0
+def _dreamy(clip: SyntheticClip) -> float:
+    pad = instrument(clip, "synth pad", "strings", "bells") > 0
+    return above(clip.track.room, 1.3, 1.5) if pad and energy(clip) < 0.1 else 0.0
 
 
-def _dreamy(h: ClipFacts) -> float:
-    pad = h.instrument("synth pad", "strings", "bells") > 0
-    return above(h.clip.track.room, 1.3, 1.5) if pad and h.energy < 0.1 else 0.0
+def _repetitive(clip: SyntheticClip) -> float:
+    looped = has_role(clip, "arp") or genre(clip, "techno", "house", "hip hop") > 0
+    return 0.6 + 0.3 if len(clip.track.progression) <= 2 and looped else 0.0
 
 
-def _repetitive(h: ClipFacts) -> float:
-    short = len(h.clip.track.progression) <= 2
-    looped = h.has_role("arp") or h.genre("techno", "house", "hip hop") > 0
-    return 0.6 * short + 0.3 * looped if short and looped else 0.0
+def _party(clip: SyntheticClip) -> float:
+    danceable = genre(clip, "house", "techno", "hip hop", "funk", "pop", "reggae")
+    return min(danceable, above(energy(clip), 0.2, 0.5)) if valence(clip) > -0.3 else 0.0
 
 
-def _party(h: ClipFacts) -> float:
-    danceable = h.genre("house", "techno", "hip hop", "funk", "pop", "reggae")
-    return min(danceable, above(h.energy, 0.2, 0.5)) if h.valence > -0.3 else 0.0
+def _aggressive(clip: SyntheticClip) -> float:
+    hard = clip.track.drive > 5 or clip.track.mode == "minor"
+    return above(energy(clip), 0.75, 0.6) if distortion(clip) > 0 and hard else 0.0
 
 
-RULES: dict[str, Callable[[ClipFacts], float]] = {
+def _beat(clip: SyntheticClip) -> float:
+    danced = genre(clip, "hip hop", "house", "techno", "pop", "soul")
+    return min(instrument(clip, "drum machine"), danced)
+
+
+RULES: dict[str, Callable[[SyntheticClip], float]] = {
     **{
-        name: methodcaller("instrument", *concept["instruments"])
+        name: lambda c, names=concept["instruments"]: instrument(c, *names)  # type: ignore[misc]
         for name, concept in CONCEPTS.items()
         if "instruments" in concept
     },
-    **{genre: methodcaller("genre", genre) for genre in RECIPES},
-    "rock": lambda h: max(h.genre("rock"), 0.6 * h.genre("punk", "metal", "indie")),
-    "dance": lambda h: 0.9 * h.genre("house", "techno") if h.has_role("drums") else 0.0,
-    "beat": lambda h: min(
-        h.instrument("drum machine"), h.genre("hip hop", "house", "techno", "pop", "soul")
-    ),
-    "drum machine": lambda h: 0.7 * h.instrument("drum machine"),
-    "no voice": lambda h: 0.0 if h.has_role("voice") else 0.6,
-    "solo": lambda h: 0.8 if h.clip.section == "solo" and h.has_role("lead") else 0.0,
-    "happy": lambda h: above(h.valence, 0.4, 0.5) if h.energy > -0.2 else 0.0,
-    "sad": lambda h: below(h.valence, -0.3, 0.5) if h.energy < 0.25 else 0.0,
-    "calm": lambda h: below(h.energy, -0.25, 0.6),
-    "energetic": lambda h: above(h.energy, 0.45, 0.6),
+    **{name: lambda c, name=name: genre(c, name) for name in RECIPES},  # type: ignore[misc]
+    "rock": lambda c: max(genre(c, "rock"), 0.6 * genre(c, "punk", "metal", "indie")),
+    "dance": lambda c: 0.9 * genre(c, "house", "techno") if has_role(c, "drums") else 0.0,
+    "beat": _beat,
+    "drum machine": lambda c: 0.7 * instrument(c, "drum machine"),
+    "no voice": lambda c: 0.0 if has_role(c, "voice") else 0.6,
+    "solo": lambda c: 0.8 if c.section == "solo" and has_role(c, "lead") else 0.0,
+    "happy": lambda c: above(valence(c), 0.4, 0.5) if energy(c) > -0.2 else 0.0,
+    "sad": lambda c: below(valence(c), -0.3, 0.5) if energy(c) < 0.25 else 0.0,
+    "calm": lambda c: below(energy(c), -0.25, 0.6),
+    "energetic": lambda c: above(energy(c), 0.45, 0.6),
     "aggressive": _aggressive,
-    "dark": lambda h: (
-        below(h.valence, -0.5, 0.5) if h.clip.track.mode in ("minor", "dorian") else 0.0
-    ),
+    "dark": lambda c: below(valence(c), -0.5, 0.5) if c.track.mode in ("minor", "dorian") else 0.0,
     "dreamy": _dreamy,
-    "fast": lambda h: above(h.clip.track.tempo, 130, 40),
-    "slow": lambda h: below(h.clip.track.tempo, 86, 20),
-    "loud": lambda h: above(h.clip.loudness, -12.5, 3),
-    "quiet": lambda h: below(h.clip.loudness, -22, 6),
-    "acoustic": lambda h: above(h.share(ACOUSTIC, if_none=1.0), 0.7, 0.3),
-    "electronic": lambda h: above(h.share(ELECTRONIC, if_none=0.0), 0.45, 0.5),
-    "distorted": lambda h: h.distortion,
-    "noise": lambda h: 0.7 if h.clip.track.lofi else 0.0,
-    "echo": lambda h: above(h.clip.track.room, 1.6, 1.5),
+    "fast": lambda c: above(c.track.tempo, 130, 40),
+    "slow": lambda c: below(c.track.tempo, 86, 20),
+    "loud": lambda c: above(c.loudness, -12.5, 3),
+    "quiet": lambda c: below(c.loudness, -22, 6),
+    "acoustic": lambda c: above(share(c, ACOUSTIC, if_none=1.0), 0.7, 0.3),
+    "electronic": lambda c: above(share(c, ELECTRONIC, if_none=0.0), 0.45, 0.5),
+    "distorted": distortion,
+    "noise": lambda c: 0.7 if c.track.lofi else 0.0,
+    "echo": lambda c: above(c.track.room, 1.6, 1.5),
     "repetitive": _repetitive,
-    "heavy": lambda h: (
-        above(h.clip.loudness, -13.5, 4) if h.distortion and h.clip.track.drive > 5 else 0.0
-    ),
+    "heavy": lambda c: above(c.loudness, -13.5, 4) if distortion(c) and c.track.drive > 5 else 0.0,
     "party": _party,
-    "sleep": lambda h: below(h.energy, -0.8, 0.5) if not h.has_role("drums") else 0.0,
-    "background": lambda h: below(h.energy, -0.35, 0.6) if not h.has_role("voice") else 0.0,
-    **{decade: methodcaller("era", decade) for decade in _TABLES["era"]},
+    "sleep": lambda c: below(energy(c), -0.8, 0.5) if not has_role(c, "drums") else 0.0,
+    "background": lambda c: below(energy(c), -0.35, 0.6) if not has_role(c, "voice") else 0.0,
+    **{era: lambda c, era=era: 0.7 * (c.track.era == era) for era in _TABLES["era"]},  # type: ignore[misc]
 }
 
 
-def salience(clip: SyntheticClip) -> dict[str, float]:
-    """How much each concept stands out in a clip, in (0, 1]; the others are not named."""
-    heard = ClipFacts(clip)
-    found = {name: float(rule(heard)) for name, rule in RULES.items()}
-    return {name: min(value, 1.0) for name, value in found.items() if value > 0}
+def salience(clip: SyntheticClip) -> Doubles:
+    """How much each of `CONCEPTS` stands out in a clip, from 0 (it does not hold) to 1."""
+    return np.clip([RULES[name](clip) for name in CONCEPTS], 0.0, 1.0)
 
 
 TAG_NAMES = tuple(TAGS)
@@ -198,15 +177,10 @@ _KINDS = {name: kind for kind, table in enumerate(_TABLES.values()) for name in 
 _KIND_OF = np.array([_KINDS[name] for name in TAGS.values()])
 _FAMILIARITY = np.array([CONCEPTS[name]["words"][tag] for tag, name in TAGS.items()])
 
-# How readily people speak of each of KINDS.
-_KIND_WEIGHTS = np.array([1.4, 1.1, 0.7, 0.8, 0.45, 0.3])
-
-# The chance that a second word for the same thing is said, too.
-_SAY_TWICE = 0.3
-# The share of mistakes that are words a listener uses anyway; the others are confusions.
-_HABIT = 0.3
-# How much more what stands out is named: the power of the salience.
-_SHARPNESS = 2.0
+_KIND_WEIGHTS = np.array([1.4, 1.1, 0.7, 0.8, 0.45, 0.3])  # how readily people speak of each kind
+_SAY_TWICE = 0.3  # the chance that a second word for the same thing is said, too
+_HABIT = 0.3  # the share of mistakes that are words a listener uses anyway, not confusions
+_SHARPNESS = 2.0  # how much more what stands out is named: the power of the salience
 
 
 @dataclass(frozen=True)
@@ -241,12 +215,7 @@ def make_listener(seed: int, number: int) -> Listener:
 
 def relevant_tags(clip: SyntheticClip) -> Mask:
     """Which tags hold for a clip, synonyms included: (n_tags,) bool."""
-    return _salience_vector(clip)[_CONCEPT_OF] > 0
-
-
-def _salience_vector(clip: SyntheticClip) -> Doubles:
-    found = salience(clip)
-    return np.array([found.get(name, 0.0) for name in _CONCEPT_NAMES])
+    return salience(clip)[_CONCEPT_OF] > 0
 
 
 def listeners_of(seed: int, clip_index: int, n_users: int, users_per_clip: int) -> NDArray[np.intp]:
@@ -272,7 +241,7 @@ def _audience(seed: int, n_users: int) -> tuple[NDArray[np.intp], Doubles]:
 def tags_said(seed: int, clip: SyntheticClip, user: int) -> list[int]:
     """The tags that a user gives to a clip, as indices into ``TAG_NAMES``; at least one."""
     listener = make_listener(seed, user)
-    heard = _salience_vector(clip)
+    heard = salience(clip)
     rng = generator(seed, TAGGING, clip.track.number, clip.number, user)
     wanted = 1 + int(rng.poisson(listener.talkativeness))
     weight = listener.readiness * (heard * _attention(seed, clip))[_CONCEPT_OF] ** _SHARPNESS
@@ -292,7 +261,7 @@ def tags_said(seed: int, clip: SyntheticClip, user: int) -> list[int]:
 def _attention(seed: int, clip: SyntheticClip) -> Doubles:
     """What catches the ear in this clip, beyond what the music explains: the same for everybody."""
     rng = generator(seed, TAGGING, clip.track.number, clip.number)
-    return np.exp(rng.normal(0, 0.6, len(_CONCEPT_NAMES)))
+    return np.exp(rng.normal(0, 0.6, len(CONCEPTS)))
 
 
 def _perhaps_mistaken(

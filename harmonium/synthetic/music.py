@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-PartChoices = tuple[tuple[str, str, float], ...]  # instrument, pattern, weight
+PartChoices = dict[str, float]  # "instrument/pattern" -> weight
 PlayedStep = tuple[float, float, float, float, str]  # step, length in steps, pitch, force, kind
 Chord = tuple[int, ...]  # MIDI pitches, or pitch classes (0 for C), from the lowest up
 
@@ -77,12 +77,8 @@ def _role(text: str) -> tuple[str, tuple[float, PartChoices]]:
     """(role, (chance, choices)) from ``role chance: instrument/pattern weight, …``."""
     head, _, listed = text.partition(": ")
     role, chance = head.split()
-    choices = []
-    for choice in listed.split(", "):
-        what, _, weight = choice.rpartition(" ")
-        instrument, pattern = what.split("/")
-        choices.append((instrument, pattern, float(weight)))
-    return role, (float(chance), tuple(choices))
+    choices = (choice.rpartition(" ") for choice in listed.split(", "))
+    return role, (float(chance), {what: float(weight) for what, _, weight in choices})
 
 
 RECIPES = _recipes()
@@ -247,10 +243,10 @@ def _parts(
     parts = []
     for role in ROLES:
         source = other if rng.random() < 0.5 else own
-        chance, options = source.get(role, own.get(role, (0.0, ())))
+        chance, options = source.get(role, own.get(role, (0.0, {})))
         if options and rng.random() < GUESTS:
-            every = (recipe["parts"] for recipe in RECIPES.values() if role in recipe["parts"])
-            options = tuple(option for found in every for option in found[role][1])
+            every = (recipe["parts"].get(role, (0.0, {})) for recipe in RECIPES.values())
+            options = {what: weight for _, found in every for what, weight in found.items()}
         if rng.random() < chance:
             parts.append(_part(rng, role, options, male))
     if not any(part.role in HARMONY for part in parts):
@@ -260,8 +256,7 @@ def _parts(
 
 
 def _part(rng: np.random.Generator, role: str, options: PartChoices, male: bool) -> Part:
-    found = {f"{name}/{pattern}": weight for name, pattern, weight in options}
-    instrument, pattern = choose(rng.random(), found).split("/")
+    instrument, pattern = choose(rng.random(), options).split("/")
     if instrument == "voice":
         instrument = "male voice" if male else "female voice"
     return Part(
@@ -331,8 +326,7 @@ def notes_of(clip: SyntheticClip, part: Part, seconds: float) -> list[Note]:
     rng = np.random.default_rng([clip.seed, part.seed])
     track = clip.track
     beat = 60.0 / track.tempo
-    loose = (value for name, value in LOOSENESS.items() if name in part.instrument)
-    looseness = next(loose)
+    looseness = next(value for name, value in LOOSENESS.items() if name in part.instrument)
     play = {"drums": _drums, "bass": _bass, "lead": _melody, "voice": _melody}
     n_bars = int(np.ceil((seconds * track.tempo / 60 + clip.offset) / 4))
     notes = []
@@ -414,7 +408,10 @@ def _melody(clip: SyntheticClip, part: Part, bar: int) -> Iterator[PlayedStep]:
     rng = np.random.default_rng([part.seed, list(SECTIONS).index(clip.section), (bar % 8) // 4])
     rhythms = MELODY[part.pattern]
     chosen = rng.integers(len(rhythms), size=3)
-    walk = _contour(rng)
+    walk, at = [], 0  # it likes small steps, and turns back before it goes too far
+    for draw in rng.integers(7, size=32):
+        at += (-2, -1, -1, 0, 1, 1, 2)[draw] - (at > 3) + (at < -3)
+        walk.append(at)
     place = bar % 4
     rhythm = rhythms[chosen[(0, 1, 0, 2)[place]]]
     if part.role == "voice":
@@ -427,15 +424,6 @@ def _melody(clip: SyntheticClip, part: Part, bar: int) -> Iterator[PlayedStep]:
         force = 0.85 if step % 4 == 0 else 0.7
         length = steps * (0.6 if part.pattern == "stabs" else 0.93)
         yield step, length, pitch, force, str(int(walk[i % 8] * 7 + i + 5 * place) % 40)
-
-
-def _contour(rng: np.random.Generator) -> list[int]:
-    """Thirty-two places of a walk that likes small steps and turns back before it goes too far."""
-    place, walk = 0, []
-    for draw in rng.integers(7, size=32):
-        place += (-2, -1, -1, 0, 1, 1, 2)[draw] - (place > 3) + (place < -3)
-        walk.append(place)
-    return walk
 
 
 def _melody_pitch(track: SyntheticTrack, part: Part, bar: int, wish: float, step: int) -> float:

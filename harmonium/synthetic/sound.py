@@ -14,8 +14,7 @@ from functools import lru_cache, partial
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import fft
-from scipy.signal import butter, sosfilt
+from scipy.signal import butter, fftconvolve, sosfilt
 
 from harmonium.arrays import Doubles
 from harmonium.arrays import Floats as Samples
@@ -23,25 +22,20 @@ from harmonium.synthetic.music import Note, Part, SyntheticClip, notes_of
 
 RATE = 22_050
 
-_TABLE = 1 << 19  # samples that are computed once: of time, and of noise
-
 
 # Tones
 
 
 @lru_cache(maxsize=1)
-def _tables() -> tuple[Doubles, Samples]:
-    """Times in seconds, and white noise; not to be written to."""
-    noises = np.random.default_rng(1971).standard_normal(_TABLE, dtype=np.float32)
-    tables = np.arange(_TABLE) / RATE, noises
-    for table in tables:
-        table.setflags(write=False)
-    return tables
+def _noise_table() -> Samples:
+    noises = np.random.default_rng(1971).standard_normal(1 << 19, dtype=np.float32)
+    noises.setflags(write=False)
+    return noises
 
 
 def times(n: int) -> Doubles:
     """The time of each of n samples, in seconds."""
-    return np.arange(n) / RATE if n > _TABLE else _tables()[0][:n]
+    return np.arange(n) / RATE
 
 
 def pitch_to_hertz(pitch: float) -> float:
@@ -72,9 +66,7 @@ def phase_of(
 
 
 def harmonic_tone(
-    phase: Doubles,
-    amplitudes: Doubles,
-    brightness: Doubles | float = 1.0,
+    phase: Doubles, amplitudes: Doubles, brightness: Doubles | float = 1.0
 ) -> Samples:
     """Σ_k a_k r(t)^k sin(2πk φ(t)), by Horner's rule on z = r e^{2πiφ}.
 
@@ -103,26 +95,19 @@ def plucked_string(
     frequency: float,
     n: int,
     *,
-    decay: float = 1.5,
-    damping: float = 1.0,
-    softness: float = 0.0,
-    position: float = 0.18,
-    seed: int = 0,
+    decay: float = 1.5,  # seconds in which the fundamental falls by 60 dB
+    damping: float = 1.0,  # how often the averaging acts in one period; more is duller
+    softness: float = 0.0,  # 0 for a plectrum, 1 and more for a soft thumb
+    position: float = 0.18,  # where the string is plucked, as a share of its length
+    seed: int = 0,  # of the noise burst
 ) -> Samples:
     """A plucked string after Karplus and Strong, all periods at once.
 
     Their loop averages two neighbouring samples of each period of N samples, which multiplies
     harmonic k by cos(πk/N) per period. So period p is the inverse transform of X_k · g_k^p, with X
     the spectrum of the noise burst that plucks the string (every harmonic equally strong, with a
-    random phase, so that none is missing) and g the gain of the loop.
-
-    Parameters
-    ----------
-    decay : seconds in which the fundamental falls by 60 dB
-    damping : how often the averaging acts in one period; more is duller
-    softness : 0 for a plectrum, 1 and more for a soft thumb
-    position : where the string is plucked, as a share of its length
-    seed : of the noise burst
+    random phase, so that none is missing) and g the gain of the loop. The periods are stretched to
+    the frequency by linear interpolation.
     """
     period = max(int(RATE / frequency), 4)
     n_periods = int(np.ceil(n * frequency / RATE)) + 2
@@ -134,25 +119,19 @@ def plucked_string(
     log_gain -= np.log(1_000.0) / (decay * frequency)
     spectrum = burst * np.exp(np.arange(n_periods)[:, None] * log_gain)  # (n_periods, N/2 + 1)
     wave = np.fft.irfft(spectrum, period).ravel()
-    return _stretch(wave, period * frequency / RATE, n) / np.float32(np.abs(wave).max() + 1e-9)
+    place = period * frequency / RATE * np.arange(n)
+    left = place.astype(np.int64)
+    share = place - left
+    stretched = (wave[left] * (1 - share) + wave[left + 1] * share).astype(np.float32)
+    return stretched / np.float32(np.abs(wave).max() + 1e-9)
 
 
-def _stretch(wave: Doubles, step: float, n: int) -> Samples:
-    """Read ``wave`` at 0, step, 2·step, … with linear interpolation."""
-    position = step * np.arange(n)
-    left = position.astype(np.int64)
-    share = position - left
-    return (wave[left] * (1 - share) + wave[left + 1] * share).astype(np.float32)
-
-
-def struck_bar(
-    frequency: float, n: int, *, ratios: list[float], levels: list[float], decays: list[float]
-) -> Samples:
-    """Partials at ratios of a frequency that need not be whole numbers, each with its decay."""
+def struck_bar(frequency: float, n: int, partials: Sequence[tuple[float, float, float]]) -> Samples:
+    """Partials of (ratio to the frequency, which need not be a whole number, level, decay)."""
     t = times(n)
     t32 = t.astype(np.float32)
     total = np.zeros(n, np.float32)
-    for ratio, level, decay in zip(ratios, levels, decays, strict=True):
+    for ratio, level, decay in partials:
         if ratio * frequency < 0.45 * RATE:
             angle = (2 * np.pi * ((ratio * frequency * t) % 1.0)).astype(np.float32)
             total += level * np.exp(-t32 / decay) * np.sin(angle)
@@ -161,7 +140,7 @@ def struck_bar(
 
 def noise(n: int, seed: int) -> Samples:
     """White noise of unit variance: the stretch of one long table that the seed names."""
-    table = _tables()[1]
+    table = _noise_table()
     if n > len(table):
         return np.resize(table, n)
     start = seed * 7_919 % (len(table) - n + 1)
@@ -211,29 +190,25 @@ def amplifier(x: Samples, *, drive: float) -> Samples:
     return low_pass(high_pass(shaped, 80) + band_pass(shaped, 1_500, 4_000), 5_200)
 
 
-def chorus(x: Samples, *, seed: int, depth: float = 0.0025) -> Samples:
+def chorus(x: Samples, *, seed: int) -> Samples:
     """The sound and two delayed copies whose delays sway: many players instead of one."""
     total = x.copy()
     start = np.random.default_rng(seed).uniform(0, 1, 2)
     for rate, phase in zip((0.7, 1.1), start, strict=True):
-        total += _delayed(x, np.float32(0.012) + np.float32(depth) * _sway(len(x), rate, phase))
+        seconds = np.float32(0.012) + np.float32(0.0025) * _sway(len(x), rate, phase)
+        delay = seconds * np.float32(RATE)
+        whole = np.ceil(delay).astype(np.int64)
+        share = (whole - delay).astype(np.float32)
+        before = int(whole.max())  # silence before the beginning
+        padded = np.concatenate([np.zeros(before, np.float32), x, np.zeros(1, np.float32)])
+        left = np.arange(before, before + len(x)) - whole
+        total += padded[left] * (1 - share) + padded[left + 1] * share
     return total
 
 
 def _sway(n: int, rate: float, phase: float = 0.0) -> Samples:
     """sin(2π (rate · t + phase))."""
     return np.sin((2 * np.pi * (rate * times(n) + phase)).astype(np.float32))
-
-
-def _delayed(x: Samples, seconds: Samples) -> Samples:
-    """x(t - seconds(t)), interpolated linearly, with silence before the beginning."""
-    delay = seconds * np.float32(RATE)
-    whole = np.ceil(delay).astype(np.int64)
-    share = (whole - delay).astype(np.float32)
-    before = int(whole.max())
-    padded = np.concatenate([np.zeros(before, np.float32), x, np.zeros(1, np.float32)])
-    left = np.arange(before, before + len(x)) - whole
-    return padded[left] * (1 - share) + padded[left + 1] * share
 
 
 def tremolo(x: Samples, *, rate: float, depth: float) -> Samples:
@@ -243,7 +218,7 @@ def tremolo(x: Samples, *, rate: float, depth: float) -> Samples:
 
 @lru_cache(maxsize=8)
 def room_response(seconds: float, seed: int) -> Samples:
-    """The impulse response of a room: noise that falls by 60 dB in so many seconds, highs first."""
+    """The impulse response of a room: noise that decays by 60 dB in ``seconds``, highs first."""
     n = int(RATE * min(seconds, 3.0))
     t = times(n)
     tail = noise(n, seed) * np.exp(-np.log(1_000.0) * t / seconds).astype(np.float32)
@@ -255,16 +230,14 @@ def room_response(seconds: float, seed: int) -> Samples:
 
 def reverberate(x: Samples, seconds: float, *, seed: int) -> Samples:
     """The sound that comes back from the walls, without the direct one."""
-    response = room_response(round(seconds, 2), seed)
-    n = fft.next_fast_len(len(x) + len(response) - 1, real=True)
-    return fft.irfft(fft.rfft(x, n) * fft.rfft(response, n), n)[: len(x)]
+    return fftconvolve(x, room_response(round(seconds, 2), seed))[: len(x)]
 
 
-def old_recording(x: Samples, *, seed: int, cutoff: float = 3_600.0) -> Samples:
+def old_recording(x: Samples, *, seed: int) -> Samples:
     """A narrow band, hiss, and the crackle of a worn record, about 26 dB below the music."""
     rng = np.random.default_rng(seed)
     level = np.float32(rms(x))
-    narrow = high_pass(low_pass(x, cutoff, order=4), 130)
+    narrow = high_pass(low_pass(x, 3_600, order=4), 130)
     hiss = noise(len(x), seed) * level * np.float32(0.045)
     crackle = np.zeros(len(x), np.float32)
     hits = rng.integers(len(x), size=int(14 * len(x) / RATE))
@@ -279,9 +252,9 @@ def limit(x: Samples, *, knee: float = 0.6, ceiling: float = 0.98) -> Samples:
     return np.where(over > 0, np.copysign(bent, x), x).astype(np.float32)
 
 
-def fade(x: Samples, *, seconds: float = 0.01) -> Samples:
+def fade(x: Samples) -> Samples:
     """Bring in and let out the ends, so that a cut is not a click."""
-    n = min(int(seconds * RATE), len(x) // 2)
+    n = min(int(0.01 * RATE), len(x) // 2)
     ramp = np.sin(np.linspace(0, np.pi / 2, n, dtype=np.float32)) ** 2
     x[:n] *= ramp
     x[len(x) - n :] *= ramp[::-1]
@@ -344,7 +317,7 @@ def _piano(frequency: float, n: int, part: Part) -> Doubles:
 def _electric_piano(frequency: float, n: int, part: Part) -> Doubles:
     """A tine: nearly a sine that barks when struck, with a bell far above."""
     bark = np.minimum(0.25 + 0.45 * part.brightness * _fall(n, 0.4), 0.9)
-    bell = struck_bar(frequency, n, ratios=[7.0], levels=[0.12], decays=[0.15])
+    bell = struck_bar(frequency, n, [(7.0, 0.12, 0.15)])
     return _fall(n, 1.6) * _tone(frequency, n, _series(frequency, 0.3, 6), bark) + bell
 
 
@@ -409,19 +382,12 @@ def _saxophone(frequency: float, n: int, part: Part) -> Samples:
 
 
 def _bells(frequency: float, n: int, part: Part) -> Samples:
-    return struck_bar(
-        frequency,
-        n,
-        ratios=[0.5, 1.0, 2.0, 2.76, 4.1, 5.43],
-        levels=[0.3, 0.7, 0.4, 0.45 * part.brightness, 0.25, 0.2],
-        decays=[2.5, 2.0, 1.0, 0.8, 0.4, 0.25],
-    )
+    low = [(0.5, 0.3, 2.5), (1.0, 0.7, 2.0), (2.0, 0.4, 1.0), (2.76, 0.45 * part.brightness, 0.8)]
+    return struck_bar(frequency, n, [*low, (4.1, 0.25, 0.4), (5.43, 0.2, 0.25)])
 
 
 def _vibraphone(frequency: float, n: int, part: Part) -> Samples:
-    return struck_bar(
-        frequency, n, ratios=[1.0, 4.0, 10.0], levels=[1.0, 0.25, 0.06], decays=[1.8, 0.5, 0.08]
-    )
+    return struck_bar(frequency, n, [(1.0, 1.0, 1.8), (4.0, 0.25, 0.5), (10.0, 0.06, 0.08)])
 
 
 def _synth_lead(frequency: float, n: int, part: Part) -> Samples:
@@ -489,16 +455,19 @@ INSTRUMENTS: dict[str, Instrument] = {
 }
 
 
-KITS = ("acoustic kit", "drum machine", "brushes")
+KITS = {  # of the kick: hertz, sweep, fall; of the snare: skin, fall, wires
+    "acoustic kit": ((58.0, 90.0, 0.11), (0.6, 0.11, 1.0)),
+    "drum machine": ((46.0, 160.0, 0.22), (0.5, 0.08, 0.8)),
+    "brushes": ((62.0, 40.0, 0.09), (0.12, 0.07, 0.6)),
+}
 
 
 def play_drums(notes: list[Note], part: Part, n: int) -> Samples:
     """The strokes of a part on one kit, in n samples."""
     out = np.zeros(n, np.float32)
     for note in notes:
-        sound = np.float32(DRUMS[note.kind][0]) * stroke(
-            note.kind, part.instrument, part.brightness, part.seed
-        )
+        level = np.float32(DRUMS[note.kind][0])
+        sound = level * stroke(note.kind, part.instrument, part.brightness, part.seed)
         add_at(out, sound * np.float32(note.force**1.3), round(note.start * RATE))
     return out
 
@@ -521,11 +490,7 @@ def stroke(drum: str, kit: str, brightness: float, seed: int) -> Samples:
 
 def _kick(kit: str, brightness: float, seed: int) -> Doubles:
     """A membrane whose pitch drops, and the click of the beater."""
-    low, sweep, fall = {
-        "acoustic kit": (58.0, 90.0, 0.11),
-        "drum machine": (46.0, 160.0, 0.22),
-        "brushes": (62.0, 40.0, 0.09),
-    }[kit]
+    low, sweep, fall = KITS[kit][0]
     n = int(0.6 * RATE)
     phase = low * times(n) + sweep * 0.03 * (1 - _fall(n, 0.03))
     click = low_pass(noise(n, seed), 3_500) * _fall(n, 0.004)
@@ -535,14 +500,10 @@ def _kick(kit: str, brightness: float, seed: int) -> Doubles:
 
 def _snare(kit: str, brightness: float, seed: int) -> Doubles:
     """Skin and wires; a brush only sweeps the wires."""
-    tone, fall, wires = {
-        "acoustic kit": (0.6, 0.11, 1.0),
-        "drum machine": (0.5, 0.08, 0.8),
-        "brushes": (0.12, 0.07, 0.6),
-    }[kit]
+    tone, fall, wires = KITS[kit][1]
     n = int(0.4 * RATE)
     envelope = _fall(n, fall)
-    skin = struck_bar(188, n, ratios=[1, 1.59], levels=[1, 0.6], decays=[0.07, 0.04])
+    skin = struck_bar(188, n, [(1, 1, 0.07), (1.59, 0.6, 0.04)])
     if kit == "brushes":
         envelope = envelope * np.minimum(1, times(n) / 0.012)
     hiss = band_pass(noise(n, seed + 1), 1_400, min(6_500 * brightness, 10_000))
@@ -563,9 +524,8 @@ def _cymbal(
 ) -> Doubles:
     """Noise above ``low`` hertz, with a few clashing tones, no two of them in tune."""
     n = int(seconds * RATE)
-    clang = [1.0, 1.17, 1.34, 1.56, 1.73, 1.98, 2.21, 2.53]
-    base = 2_300 + 700 * brightness
-    ring = struck_bar(base, n, ratios=clang, levels=[0.4] * 8, decays=[fall] * 8)
+    clang = (1.0, 1.17, 1.34, 1.56, 1.73, 1.98, 2.21, 2.53)
+    ring = struck_bar(2_300 + 700 * brightness, n, [(ratio, 0.4, fall) for ratio in clang])
     hiss = high_pass(noise(n, seed + 3), min(low * brightness**0.3, 9_500), order=4)
     amount = metal * (0.4 if kit == "brushes" else 1.0)
     return _fall(n, fall * (0.8 + 0.2 * brightness)) * hiss + amount * ring
@@ -639,10 +599,8 @@ def _syllable(
 ) -> Samples:
     n = int((length + 0.08) * RATE)
     t = times(n)
-    if spoken:
-        phase = phase_of(frequency, n, scoop=2.5)
-    else:
-        phase = phase_of(frequency, n, vibrato=0.45, vibrato_rate=5.6, delay=0.3, scoop=-1.2)
+    sung = {"vibrato": 0.45, "vibrato_rate": 5.6, "delay": 0.3, "scoop": -1.2}
+    phase = phase_of(frequency, n, **({"scoop": 2.5} if spoken else sung))
     amplitudes = vowel_spectrum(frequency, vowel, female=female, effort=effort)
     swell = 0.93 + 0.05 * np.minimum(1, t / 0.15)
     tone = harmonic_tone(phase, amplitudes, swell)
@@ -683,11 +641,8 @@ def _consonant(kind: str, seed: int) -> Samples:
     return (level * shape * sound).astype(np.float32)
 
 
-# How much of the drums and of a voice goes to the reverberation.
-DRUM_WET = 0.12
-VOICE_WET = 0.3
-# A level below which strokes are meant to be soft, and are not brought up in the mix.
-QUIETEST_DRUMS = 0.12
+DRUM_WET, VOICE_WET = 0.12, 0.3  # how much of them goes to the reverberation
+QUIETEST_DRUMS = 0.12  # softer strokes are meant to be soft, and are not brought up in the mix
 
 
 def render(clip: SyntheticClip, seconds: float) -> Samples:
@@ -736,17 +691,12 @@ def _play_notes(notes: list[Note], instrument: Instrument, part: Part, n: int) -
     for note in notes:
         size = int((note.length + instrument.release) * RATE)
         sound = tones[note.pitch][:size] * np.float32(note.force**1.3)
-        add_at(out, _shaped(sound, instrument), round(note.start * RATE))
+        attack = min(int(instrument.attack * RATE), len(sound))
+        release = min(int(instrument.release * RATE), len(sound))
+        sound[:attack] *= _ramp(attack)
+        sound[len(sound) - release :] *= _ramp(release)[::-1] ** 2
+        add_at(out, sound, round(note.start * RATE))
     return out
-
-
-def _shaped(sound: Samples, instrument: Instrument) -> Samples:
-    """Bring a note in and let it die away."""
-    attack = min(int(instrument.attack * RATE), len(sound))
-    release = min(int(instrument.release * RATE), len(sound))
-    sound[:attack] *= _ramp(attack)
-    sound[len(sound) - release :] *= _ramp(release)[::-1] ** 2
-    return sound
 
 
 @lru_cache(maxsize=64)

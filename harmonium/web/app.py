@@ -26,12 +26,9 @@ from harmonium.web.service import Service
 STATIC = Path(__file__).with_name("static")
 PREFIX = "/api/v1"
 MAX_CONNECTIONS = 256
-MAX_HEAD_BYTES = 128 * 1024
-"""Size limit of the request line and the headers together."""
-HEAD_SECONDS = 10.0
-"""Time limit for the request line and the headers."""
-SHUTDOWN_SECONDS = 5
-"""Time that responses in progress get when the server shuts down."""
+MAX_HEAD_BYTES = 128 * 1024  # size limit of the request line and the headers together
+HEAD_SECONDS = 10.0  # time limit for the request line and the headers
+SHUTDOWN_SECONDS = 5  # time that responses in progress get when the server shuts down
 
 
 def create_app(settings: ServerSettings) -> FastAPI:
@@ -110,7 +107,7 @@ class Server(uvicorn.Server):
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         """Handle Ctrl-C or SIGTERM."""
-        self.config.app.state.service.closing.set()  # type: ignore[union-attr]
+        self.config.app.state.service.events.stop()  # type: ignore[union-attr]
         super().handle_exit(sig, frame)
 
 

@@ -22,32 +22,20 @@ from pydantic import (
 from starlette.exceptions import HTTPException
 from starlette.routing import Match
 
-from harmonium.errors import (
-    AudioError,
-    DataError,
-    HarmoniumError,
-    LibraryError,
-    NoLibraryError,
-    NotInLibraryError,
-    UnknownTagError,
-    readable,
-)
+from harmonium import errors
 from harmonium.library import tags as library_tags
-from harmonium.library.answers import CompletedTag, TagOfTrack
-from harmonium.library.doubts import Doubt
+from harmonium.library.answers import CompletedTag, Doubt, TagOfTrack
 from harmonium.library.models import ModelComparison
 from harmonium.library.snapshot import Facet, SearchResult, TrackTag
 from harmonium.library.tags import TagEntry
 from harmonium.library.write import OutlinedTag
 
-MAX_ID = 2**53 - 1
-"""The largest integer that all JSON parsers read exactly."""
+MAX_ID = 2**53 - 1  # the largest integer that all JSON parsers read exactly
 Id = Annotated[int, Field(ge=1, le=MAX_ID)]
 PathId = Annotated[int, Path(ge=1, le=MAX_ID)]
 TagName = Annotated[str, Field(min_length=1, max_length=200)]
 TagNames = Annotated[list[TagName], Field(max_length=1000)]
-Text = Annotated[str, AfterValidator(readable)]
-"""A name of a file, of which JSON may not be able to hold every byte."""
+Text = Annotated[str, AfterValidator(errors.readable)]  # a file's name, as far as JSON can hold it
 IfAny = BeforeValidator(lambda value: value is not None)
 
 
@@ -74,7 +62,7 @@ class Answers(Asked):
 
 
 class WhyAsked(Answers):
-    """The tag whose probability is to be explained."""
+    """The tag whose probability to explain."""
 
     tag: TagName
 
@@ -125,10 +113,7 @@ class IndexAsked(Asked):
 
 
 def answer(name: str, record: type | None = None, /, **fields: Any) -> Any:
-    """A model of an answer: the fields of a record, and others, as name=type.
-
-    [type] stands for a list of that type.
-    """
+    """A model of an answer: the fields of a record, and others, as name=type or name=[type]."""
     kinds = {} if record is None else get_type_hints(record)
     for key, kind in fields.items():
         kinds[key] = GenericAlias(list, (kind[0],)) if isinstance(kind, list) else kind
@@ -228,7 +213,7 @@ LibrarySummary = answer(
     people=[Person],
     person=str,
     model=ModelSummary | None,
-    shipped=answer("BuiltInModel", ready=bool, why=str | None),
+    built_in=answer("BuiltInModel", ready=bool, why=str | None),
     jobs=[Job],
     empty=bool,
 )
@@ -262,7 +247,7 @@ WritePlan = answer(
 ErrorAnswer = answer(
     "ErrorAnswer", error=answer("ErrorBody", code=str, message=str, field=str | None)
 )
-ERRORS: dict[int | str, tuple[str, str]] = {
+ERRORS: dict[int | str, tuple[str, str]] = {  # status → default code, and what it means
     400: ("bad_request", "The request is invalid."),
     401: ("unauthorized", "The token is missing or wrong."),
     403: ("forbidden", "The request comes from a page of another site."),
@@ -275,13 +260,12 @@ ERRORS: dict[int | str, tuple[str, str]] = {
     503: ("busy", "The server is busy; Retry-After says when to try again."),
     "default": ("bad_request", "Any other error."),
 }
-"""Status → code, unless a problem has a code of its own; and what it means."""
-LIBRARY_ERRORS: tuple[tuple[type[HarmoniumError], int, str | None], ...] = (
-    (UnknownTagError, 400, "unknown_tag"),
-    (NotInLibraryError, 404, None),
-    (NoLibraryError, 409, "not_ready"),
-    (AudioError, 415, None),
-    (DataError, 400, None),
+LIBRARY_ERRORS: tuple[tuple[type[errors.HarmoniumError], int, str | None], ...] = (
+    (errors.UnknownTagError, 400, "unknown_tag"),
+    (errors.NotInLibraryError, 404, None),
+    (errors.NoLibraryError, 409, "not_ready"),
+    (errors.AudioError, 415, None),
+    (errors.DataError, 400, None),
 )
 """Error of the library, status and code; the first that fits."""
 TEMPORARY = ("locked", "connection", "server stopped", "disk")
@@ -320,13 +304,13 @@ def not_ready(message: str) -> Problem:
     return Problem(409, message, code="not_ready")
 
 
-def problem_of(error: HarmoniumError) -> Problem:
+def problem_of(error: errors.HarmoniumError) -> Problem:
     """The answer to an error of the library."""
     message = str(error)
     for kind, status, code in LIBRARY_ERRORS:
         if isinstance(error, kind):
             return Problem(status, message, code=code)
-    if isinstance(error, LibraryError) and any(word in message for word in TEMPORARY):
+    if isinstance(error, errors.LibraryError) and any(word in message for word in TEMPORARY):
         return Problem(503, message, retry_after=5)
     return Problem(409, message)
 
@@ -352,8 +336,8 @@ def install_errors(app: FastAPI) -> None:
         message = f"{field or 'The request'}: {said[:1].lower()}{said[1:]}."
         return Problem(400, message, field=field).response()
 
-    @app.exception_handler(HarmoniumError)
-    async def expected(_: Request, error: HarmoniumError) -> JSONResponse:
+    @app.exception_handler(errors.HarmoniumError)
+    async def expected(_: Request, error: errors.HarmoniumError) -> JSONResponse:
         return problem_of(error).response()
 
 

@@ -27,13 +27,10 @@ API = "/api/v1/"
 FILES = f"{API}files"
 MAX_BODY_BYTES = 1_000_000
 MAX_FILE_BYTES = 200_000_000
-BODY_SECONDS = 30.0
-"""Time limit for the next part of a body."""
-SEND_SECONDS = 300.0
-"""Time limit for a client to read a part of its response."""
+BODY_SECONDS = 30.0  # time limit for the next part of a body
+SEND_SECONDS = 300.0  # time limit for a client to read a part of its response
 SESSION_SECONDS = 30 * 24 * 3600
-OPEN_ROUTES = {("GET", f"{API}health"), ("POST", f"{API}session")}
-"""Routes that need no token."""
+OPEN_ROUTES = {("GET", f"{API}health"), ("POST", f"{API}session")}  # routes that need no token
 LOCAL_NAMES = ("localhost", "127.0.0.1", "::1")
 
 POLICY = (
@@ -57,18 +54,14 @@ log = logging.getLogger("harmonium.web")
 class ServerSettings:
     """The options of `harmonium serve`."""
 
-    place: str | None = None
-    """The library, as `Library.open` takes it."""
+    place: str | None = None  # the library, as `Library.open` takes it
     host: str = "127.0.0.1"
     port: int = 8040
-    person: str = "me"
-    """The person whose tags the page saves."""
+    person: str = "me"  # the person whose tags the page saves
     token: str | None = field(default=None, repr=False)
     """The token that callers must know; None lets everybody on this machine call."""
-    allowed_hosts: tuple[str, ...] = ()
-    """Further names under which a browser may call the server."""
-    log: bool = False
-    """Whether to log a line for each request."""
+    allowed_hosts: tuple[str, ...] = ()  # further names under which a browser may call the server
+    log: bool = False  # whether to log a line for each request
 
     def allows_host(self, name: str) -> bool:
         """Whether a request may name this host; other names may be another site's."""

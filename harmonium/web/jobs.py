@@ -5,7 +5,7 @@ server shows them and continues those that were not finished. A job stops when i
 when the server is gone. It stops as Ctrl-C stops a command: what was done is kept, and a file that
 is being written is finished.
 
-An uploaded file may crash its decoder, take all memory, or last for ever, so its process has limits
+An uploaded file may crash its decoder, use up the memory, or run forever, so its process has limits
 and cannot write files.
 
 The processes import this module, so it does not import FastAPI.
@@ -24,16 +24,16 @@ from multiprocessing import get_context
 from multiprocessing.connection import Connection
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from harmonium.engine import EngineError, TimedOut, WorkerDied
+from harmonium.engine.processes import Processes
 from harmonium.errors import AudioError, HarmoniumError, LibraryError, NotInLibraryError
 
 if TYPE_CHECKING:
     from harmonium.web.service import Service
 
 SETTING = "jobs"
-MAX_SAVED = 20
-"""Jobs that are saved."""
-STOP_SECONDS = 30.0
-"""Time that jobs get to stop when the server shuts down."""
+MAX_SAVED = 20  # jobs that are saved
+STOP_SECONDS = 30.0  # time that jobs get to stop when the server shuts down
 UNFINISHED = ("waiting", "running")
 WORDS = {
     "index": "Indexing a folder",
@@ -41,25 +41,18 @@ WORDS = {
     "train": "Training a model",
     "write": "Writing tags to files",
 }
-RESUMABLE = ("index", "tag", "write")
-"""Jobs that a restarted server continues; training would start from scratch."""
+RESUMABLE = ("index", "tag", "write")  # a restarted server continues them; training would restart
 STOP = "stop"
-REPORT_SECONDS = 0.2
-"""Time between two progress reports."""
-NICENESS = 10
-"""Jobs run at this niceness, so that the server answers first."""
-DECODE_SECONDS = 90.0
-"""Time limit for an upload, from the start of its process to the result."""
+REPORT_SECONDS = 0.2  # time between two progress reports
+NICENESS = 10  # jobs run at this niceness, so that the server answers first
+DECODE_SECONDS = 90.0  # time limit for decoding an upload
 DECODE_CPU_SECONDS = 60
-DECODE_MEMORY = 4 * 2**30
-"""Limit of the address space in bytes; libraries reserve far more than they use."""
-MAX_HOURS = 3
-"""Limit of the length of an uploaded sound."""
+DECODE_MEMORY = 4 * 2**30  # limit of the address space; libraries reserve far more than they use
+MAX_HOURS = 3  # limit of the length of an uploaded sound
 
 Record: TypeAlias = dict[str, Any]
 Records: TypeAlias = list[Record]
-Report = Callable[[str, int, int], None]
-"""Called with what is being done, how much is done, and how much there is (0: unknown)."""
+Report = Callable[[str, int, int], None]  # called with what is done, how much, of what (0: unknown)
 
 
 class RunningJob:
@@ -81,7 +74,7 @@ class RunningJob:
 
 
 class Jobs:
-    """The jobs of a library; threads may share it. Pages hear of a job whenever it changes."""
+    """The jobs of a library; threads may share it. Pages are notified of every change."""
 
     def __init__(self, service: "Service") -> None:
         self._service = service
@@ -305,8 +298,7 @@ def _listen_for_stop(pipe: Connection) -> None:
 
 def _index(library: Any, asked: dict[str, Any], report: Report) -> dict[str, Any]:
     report("Looking for music", 0, 0)
-    folders = [asked["folder"]] if asked.get("folder") else []
-    found = library.index(*folders, tag=False, progress=partial(report, "Listening"))
+    found = library.index(asked["folder"], tag=False, progress=partial(report, "Listening"))
     lists = ("new", "moved", "changed", "missing", "unreadable")
     counts = {name: len(getattr(found, name)) for name in lists}
     return counts | _tag(library, {}, report)
@@ -372,58 +364,43 @@ class TooLongError(AudioError):
 def decode(path: str, extractor: str) -> tuple[list[float], float | None]:
     """The features of an uploaded file and its length in seconds, if its format tells.
 
-    Raises
-    ------
-    AudioError
-        if the file is no sound, or takes more time or memory than the limits allow
+    An AudioError says that it is no sound, or takes more time or memory than the limits allow.
     """
-    context = get_context("spawn")
-    ours, theirs = context.Pipe(duplex=False)
-    process = context.Process(target=_decode, args=(path, extractor, theirs), daemon=True)
-    process.start()
-    theirs.close()
+    engine = Processes(1, time_limit=DECODE_SECONDS)
     try:
-        if not ours.poll(DECODE_SECONDS):
-            raise AudioError("Decoding the file takes too long.")
-        error, value = ours.recv()
-    except (EOFError, OSError):
+        return engine.submit(_decode, path, extractor).result()
+    except TimedOut:
+        raise AudioError("Decoding the file takes too long.") from None
+    except (WorkerDied, EngineError):
         raise AudioError(
             "The file cannot be decoded: its decoder crashed, or needs too much time or memory."
         ) from None
     finally:
-        process.kill()
-        process.join()
-        ours.close()
-    if error is not None:
-        raise error(value)
-    return value
+        engine.abandon()
 
 
-def _decode(path: str, extractor: str, pipe: Connection) -> None:
-    """Send (None, result) or (class of the error, message)."""
+def _decode(path: str, extractor: str) -> tuple[list[float], float | None]:
     _set_limits()
+    from harmonium.audio.decoding import with_decoder
+    from harmonium.audio.extractors import features_of_file
+
+    def length(source: Any) -> float | None:
+        return None if source.n_frames is None else float(source.n_frames / source.rate)
+
     try:
-        from harmonium.audio.decoding import with_decoder
-        from harmonium.audio.extractors import features_of_file
-
-        def length(source: Any) -> float | None:
-            return None if source.n_frames is None else float(source.n_frames / source.rate)
-
         duration = with_decoder(path, length)
-        if duration is not None and duration > 3600 * MAX_HOURS:
-            pipe.send((TooLongError, f"The sound is longer than {MAX_HOURS} hours."))
-        else:
-            pipe.send((None, (features_of_file(path, extractor).tolist(), duration)))
+        if duration is None or duration <= 3600 * MAX_HOURS:
+            return features_of_file(path, extractor).tolist(), duration
     except HarmoniumError as error:
         text = str(error).replace(repr(path), "The file").replace(path, "the file")
-        pipe.send((AudioError, text))
+        raise AudioError(text) from None
     except MemoryError:
-        pipe.send((AudioError, "Decoding the file needs too much memory."))
+        raise AudioError("Decoding the file needs too much memory.") from None
+    raise TooLongError(f"The sound is longer than {MAX_HOURS} hours.")
 
 
 def _set_limits() -> None:
-    """Limit this process where the system can; Windows cannot."""
-    os.environ.update(dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1"))
+    """Limit this process if the system can; Windows cannot."""
     try:
         import resource
     except ImportError:

@@ -5,11 +5,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-import numpy as np
 from fastapi import APIRouter, Depends, Query, Response
 from fastapi import Path as InPath
 from fastapi.responses import StreamingResponse
-from numpy.typing import NDArray
 
 from harmonium import __version__
 from harmonium.data.tag_names import normalise_tag
@@ -18,7 +16,7 @@ from harmonium.files import absolute_path
 from harmonium.library import Library
 from harmonium.library.edits import RenamedTag
 from harmonium.library.export import playlist
-from harmonium.library.snapshot import Order, Question, SearchResult, Snapshot
+from harmonium.library.snapshot import Order, Question, SearchResult
 from harmonium.library.store.schema import EXTRACTOR, FOLDERS
 from harmonium.library.tagger import builtin_extractor
 from harmonium.library.tags import TagDetail, TagMap
@@ -65,7 +63,7 @@ def library(service: UsedService) -> dict[str, Any]:
         "jobs": service.jobs.list(),
         **counts,
         **more,
-        "shipped": _built_in(opened),
+        "built_in": _built_in(opened),
         "empty": not any(counts.values()),
     }
 
@@ -102,12 +100,8 @@ def sign_in(service: UsedService, asked: bodies.Token) -> Response:
         return response
     if not same_secret(asked.token, token):
         raise Problem(401, "That is not the token of this server.", field="token")
-    response.set_cookie(
-        cookie_name(service.settings),
-        new_session(token),
-        max_age=SESSION_SECONDS,
-        **COOKIE,
-    )
+    name = cookie_name(service.settings)
+    response.set_cookie(name, new_session(token), max_age=SESSION_SECONDS, **COOKIE)
     return response
 
 
@@ -298,7 +292,7 @@ def train(service: UsedService, asked: bodies.TrainAsked) -> Record:
 @router.post("/write", tags=["jobs"], response_model=bodies.Job)
 def write(service: UsedService, asked: bodies.WriteAsked) -> Record:
     """Write tags into files, as one change that can be undone."""
-    _tracks_to_write(service.snapshot(), asked.q)  # An invalid query is refused at once.
+    service.snapshot().likely(asked.q)  # An invalid query is refused at once.
     return service.jobs.start("write", asked.model_dump())
 
 
@@ -318,8 +312,7 @@ def plan(
     snapshot = service.snapshot()
     ignored = {name for tag in ignore.split(",") if (name := normalise_tag(tag))}
     with service.limited("planning", 2, wait=10.0):
-        tracks = _tracks_to_write(snapshot, q)
-        outline = write_outline(snapshot, tracks, precision or None, ignored)
+        outline = write_outline(snapshot, snapshot.likely(q), precision or None, ignored)
         some = outline.tracks[offset : offset + limit].tolist()
         files: list[PlannedFile] = []
         if some:
@@ -336,13 +329,6 @@ def plan(
             for one in files
         ],
     }
-
-
-def _tracks_to_write(snapshot: Snapshot, query: str) -> NDArray[np.int64]:
-    """The tracks for which a query is more likely than not; all tracks without one."""
-    if not query.strip():
-        return snapshot.ids
-    return snapshot.likely(query)
 
 
 @router.get("/models", tags=["models"], response_model=bodies.Models)

@@ -25,17 +25,12 @@ from harmonium.web.guard import ServerSettings
 from harmonium.web.jobs import Jobs
 
 T = TypeVar("T")
-RETRY_SECONDS = 2
-"""When to try again what was refused because the server was busy."""
-LAG = 19
-"""A cached value may be outdated for this many times the seconds that it takes to make it."""
-HEARTBEAT_SECONDS = 15.0
-"""Time without events after which a comment shows that the server is alive."""
-POLL_SECONDS = 1.0
-"""Time between two looks at the changes, which other processes make too."""
+RETRY_SECONDS = 2  # when to try again what was refused because the server was busy
+LAG = 19  # a cached value may be outdated for this many times the seconds that it takes to make it
+HEARTBEAT_SECONDS = 15.0  # time without events after which a comment shows that the server is alive
+POLL_SECONDS = 1.0  # time between two looks at the changes, which other processes make too
 MAX_LISTENERS = 64
-MAX_WAITING = 200
-"""Events that may wait for a page that does not read them; then its connection ends."""
+MAX_WAITING = 200  # events that may wait for a page that does not read them; then it is cut off
 log = logging.getLogger("harmonium.web")
 
 
@@ -44,8 +39,6 @@ class Service:
 
     def __init__(self, settings: ServerSettings) -> None:
         self.settings = settings
-        self.closing = threading.Event()
-        """Set when the server shuts down."""
         self.events = Events(self)
         self.jobs = Jobs(self)
         self.learner = Learner(self)
@@ -62,10 +55,9 @@ class Service:
 
     async def close(self) -> None:
         """Stop all work and close the library."""
-        self.closing.set()
+        self.events.stop()
         await run_in_threadpool(self.jobs.close)
         await run_in_threadpool(self.learner.close)
-        await self.events.stop()
         with self._lock:
             if self._library is not None:
                 self._library.close()
@@ -77,7 +69,7 @@ class Service:
         return self.settings.place or default_place()
 
     def library_if_any(self, *, create: bool = False) -> Library | None:
-        """The open library; None if there is none and none is to be created."""
+        """The open library; None if there is none, unless ``create``."""
         with self._lock:
             if self._library is None:
                 try:
@@ -100,27 +92,23 @@ class Service:
     def cached(
         self, key: str, version: Hashable, make: Callable[[], T], *, may_lag: bool = False
     ) -> T:
-        """What was made last for a key, and made anew for another version.
+        """The last value made for a key; another version makes it again.
 
         With ``may_lag``, a value that takes long to make is renewed only from time to time.
         """
-        with self._lock:
-            before = self._cache.get(key)
         now = time.monotonic()
-        if before is not None:
+        if (before := self._cache.get(key)) is not None:
             old, value, began, ended = before
             if old == version or (may_lag and now - ended < LAG * (ended - began)):
                 return value
         found = make()
-        with self._lock:
-            self._cache[key] = (version, found, now, time.monotonic())
+        self._cache[key] = (version, found, now, time.monotonic())
         return found
 
     @contextmanager
     def limited(self, what: str, most: int, *, wait: float = 0.0) -> Iterator[None]:
         """Limit how many requests do the same costly work at once; others get a 503."""
-        with self._lock:
-            limit = self._limits.setdefault(what, threading.BoundedSemaphore(most))
+        limit = self._limits.setdefault(what, threading.BoundedSemaphore(most))
         if not limit.acquire(timeout=wait):
             raise Problem(
                 503,
@@ -144,7 +132,7 @@ class Service:
 class Events:
     """Server-sent events for every open page: the progress of jobs, and changes of the library.
 
-    All methods but `tell` are for the server's event loop.
+    Any thread may call `tell` and `stop`; the other methods are for the server's event loop.
     """
 
     def __init__(self, service: Service) -> None:
@@ -158,19 +146,18 @@ class Events:
         self._loop = asyncio.get_running_loop()
         self._poller = asyncio.create_task(self._poll())
 
-    async def stop(self) -> None:
+    def stop(self) -> None:
         """End all streams."""
-        if self._poller is not None:
-            self._poller.cancel()
-        for queue in self._listeners:
-            queue.put_nowait(None)
+        if self._loop is not None and self._poller is not None:
+            self._loop.call_soon_threadsafe(self._poller.cancel)
+            self._loop.call_soon_threadsafe(self._spread, None)
 
     def tell(self, event: str, data: Any) -> None:
-        """Send an event to all listeners; any thread may call it."""
+        """Send an event to all listeners."""
         if self._loop is not None and not self._loop.is_closed():
             self._loop.call_soon_threadsafe(self._spread, _event(event, data))
 
-    def _spread(self, text: str) -> None:
+    def _spread(self, text: str | None) -> None:
         for queue in list(self._listeners):
             full = queue.qsize() >= MAX_WAITING
             queue.put_nowait(None if full else text)
@@ -186,23 +173,15 @@ class Events:
         return self._lines(queue)
 
     async def _lines(self, queue: asyncio.Queue[str | None]) -> AsyncIterator[str]:
+        text: str | None = "retry: 2000\n\n"
         try:
-            yield "retry: 2000\n\n"
-            waited = 0.0
-            while not self._service.closing.is_set():
+            while text is not None:
+                yield text
                 try:
-                    async with asyncio.timeout(POLL_SECONDS):
+                    async with asyncio.timeout(HEARTBEAT_SECONDS):
                         text = await queue.get()
                 except TimeoutError:
-                    waited += POLL_SECONDS
-                    if waited >= HEARTBEAT_SECONDS:
-                        waited = 0.0
-                        yield ": still here\n\n"
-                    continue
-                if text is None:
-                    return
-                waited = 0.0
-                yield text
+                    text = ": still here\n\n"
         finally:
             self._listeners.discard(queue)
 
@@ -234,10 +213,7 @@ def _event(name: str, data: Any) -> str:
 
 
 class Learner:
-    """Lets the model learn in a thread whenever somebody has answered.
-
-    It sends the event "learnt", with the tags whose probabilities have changed.
-    """
+    """Learns from answers in a thread, and sends "learnt" with the tags that have changed."""
 
     def __init__(self, service: Service) -> None:
         self._service = service
@@ -281,5 +257,4 @@ def _service(request: Request) -> Service:
     return found
 
 
-UsedService = Annotated[Service, Depends(_service)]
-"""The parameter of a route that uses the service."""
+UsedService = Annotated[Service, Depends(_service)]  # parameter of a route that uses the service

@@ -32,7 +32,7 @@ MAX_SPECTRA, SPECTRUM_SECONDS = 1, 20.0
 MAX_UPLOADS, MAX_DECODED, DECODE_SECONDS = 4, 1, 60.0
 """Uploads at once, those that are decoded at once, and how long another one waits for its turn."""
 UPLOAD_SECONDS = 600.0
-MEDIA_TYPES = {
+MEDIA_TYPES = {  # types and extensions of files that browsers play
     "audio/mpeg": (".mp3",),
     "audio/flac": (".flac",),
     "audio/ogg": (".ogg", ".oga", ".opus"),
@@ -41,7 +41,6 @@ MEDIA_TYPES = {
     "audio/aac": (".aac",),
     "audio/x-matroska": (".mka",),
 }
-"""Types and extensions of files that browsers play."""
 BODY = {"content": {"application/octet-stream": {"schema": {"type": "string", "format": "binary"}}}}
 
 

@@ -20,10 +20,12 @@ def _head(report: dict[str, Any]) -> str:
     n_clips = sum(report["clips"].values())
     return f"""# The built-in model
 
-A discriminative restricted Boltzmann machine (`DiscriminativeRBM`, trained by multi-prediction)
-over the 400 features of musicnn. It knows {len(tags)} tags: {len(judged)} that people gave to
-{n_clips:,} clips, and {n_heads} that it learnt from musicnn's own two taggers alone. On clips of
-artists that it had not heard, the mean AUC of the former is {sum(judged) / len(judged):.3f}.
+{report["members"]} discriminative restricted Boltzmann machines (`DiscriminativeRBM`, trained by
+multi-prediction) over the 400 features of musicnn. Each has learnt from all folds of the clips but
+one, and their log-odds are averaged. The model knows {len(tags)} tags: {len(judged)} that people
+gave to {n_clips:,} clips, and {n_heads} that it learnt from musicnn's own two taggers alone. The
+mean AUC of the former, of each member on the artists that it has not learnt from, is
+{sum(judged) / len(judged):.3f}; docs/builtin.md has that of all members together.
 
 This page is written by `recipes/make_builtin_model.py`, which makes the model.
 """
@@ -42,7 +44,7 @@ def _sources(report: dict[str, Any]) -> str:
 
 Neither the sound nor the tags of single clips are in the model, only weights. The tags of
 musicnn's taggers (Pons, Serra 2019; ISC licence), which learnt from MagnaTagATune and from
-Last.fm tags of the Million Song Dataset, are soft labels wherever a collection was not asked for
+Last.fm tags of the Million Song Dataset, are soft labels wherever a collection does not have
 them. Music of these collections is mostly Western and recorded before 2012.
 """
 
@@ -76,34 +78,34 @@ def _table(report: dict[str, Any], group: str) -> str:
 def _how_to_read() -> str:
     return """## How to read the tables
 
-AUC is the chance that a clip with the tag ranks above one without it, by models that had not heard
-its artist, with its standard error. Precision is the share of held-out clips at or above the
-threshold that have the tag, and of how many. "Written from" is the probability from which on
-`harmonium write` takes the tag: there, held-out clips show by a lower bound that it is right in
-80 % of the cases; and how many of them reach it. A tag without a threshold was not learnt: its AUC
-is not clearly above chance. For tags that only musicnn's taggers know, r is the correlation with
-what they say, and precision is what they expect; no person has checked either, so they are not
-written.
+All figures are of held-out clips: each is predicted by the member that has not learnt from its
+artist. AUC is the chance that a clip with the tag ranks above one without it, with its standard
+error. Precision is the share of the clips at or above the threshold that have the tag, and of how
+many. "Written from" is the probability from which on `harmonium write` writes the tag, because
+there the lower bound of its precision is 80 %, and how many clips reach it. A tag without a
+threshold was not learnt: its AUC is not clearly above chance. For tags that only musicnn's taggers
+know, r is the correlation with their probabilities, and precision is what these expect; nobody has
+checked either, so they are not written.
 """
 
 
 def _trust(report: dict[str, Any]) -> str:
     errors = "\n".join(
-        f"| {info(name).title.split(':')[0]} | {before:.3f} | {after:.3f} |"
-        for name, (before, after) in report["calibration"].items()
+        f"| {info(name).title.split(':')[0]} | {error:.3f} |"
+        for name, error in report["calibration"].items()
     )
     n_written = sum(tag.get("write_from") is not None for tag in report["tags"])
     text = f"""## How far to trust it
 
-Probabilities are corrected by what is true of held-out clips. The expected calibration error, the
-mean distance between a probability and the share that is true, of clips by which they were not
-corrected:
+Probabilities are corrected by what is true of held-out clips. The expected calibration error is the
+mean difference between a probability and the share that is true. Of clips that the correction does
+not know:
 
-| collection | before | after |
-|---|---|---|
+| collection | error |
+|---|---|
 {errors}
 
-{n_written} tags are right in 80 % of the cases, from some probability on.
+{n_written} tags have a precision of 80 % from some probability on.
 """
     if "robustness" not in report:
         return text
@@ -112,8 +114,8 @@ corrected:
         for one in report["robustness"]
     )
     return f"""{text}
-The same sound in another file: how far probabilities move, in the median and in one of a hundred
-cases, and how many of the tags that reach their thresholds still do.
+The same sound in another file: the change of probabilities in the median and in one of a hundred
+cases, and the share of the tags at or above their thresholds that stay there.
 
 | file | median | 99 % | tags kept |
 |---|---|---|---|
@@ -125,7 +127,7 @@ def _limits() -> str:
     return """## What it cannot know
 
 - Moods are those that AllMusic's editors listed. They list a few of many that would fit: a clip
-  without a mood may have it all the same, so true precision is higher than the figures say.
+  without a mood may have it all the same, so the true precision is higher than the figures.
 - Probabilities are those of the collections. In 4Q, moods are balanced over four quadrants, and
   GTZAN has each of its ten genres equally often; a real library has more of some. Ranks carry
   over; in other music, a probability of 0.3 does not promise that 3 of 10 tracks have the tag, and
@@ -133,7 +135,7 @@ def _limits() -> str:
   of them and judged by it, the model was right in far fewer or more cases (docs/builtin.md).
 - GTZAN gives each clip one genre. Metal is not rock there, and disco is not pop.
 - The era is guessed from the sound, as Last.fm's users tagged it.
-- It hears thirty seconds at most of what musicnn takes from a file. It does not know lyrics, names,
+- Its features come from thirty seconds of a file at most. It does not know lyrics, names,
   languages, or what a piece means to anybody.
-- Speech, noise and sound effects get musical tags, for it has never heard any.
+- Speech, noise and sound effects get musical tags, because it has not learnt from any.
 """

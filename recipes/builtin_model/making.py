@@ -1,12 +1,12 @@
-"""How the shipped model is made: a discriminative RBM over the union of the collections' words.
+"""How the built-in model is made: members that are cross-fitted over several collections.
 
-Every figure that is shipped with it comes from held-out clips: of other artists for 4Q, of the
-other part of the artist-filtered split for GTZAN, of other excerpts for Emotify.
+Each member learns from all folds but one, and their log-odds are averaged. No artist of 4Q, part of
+GTZAN or excerpt of Emotify is in two folds. All figures that the file holds are those of held-out
+clips: what the member that has not learnt from a clip says about it.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -16,14 +16,9 @@ from numpy.typing import NDArray
 from builtin_model.corpus import Corpus, Floats
 from builtin_model.vocabulary import shared_vocabulary
 from harmonium.estimators import DiscriminativeRBM
-from harmonium.estimators.calibration import (
-    Question,
-    ask,
-    fit_recalibration,
-    matching_thresholds,
-)
-from harmonium.estimators.model_files import Recalibration, to_bytes
-from harmonium.evaluation import grouped_folds, reliability
+from harmonium.estimators.calibration import matching_thresholds
+from harmonium.estimators.model_files import rounded_to_half, to_bytes
+from harmonium.evaluation import reliability
 from harmonium.library.learning.fitting import (
     UNREACHABLE,
     choose_thresholds,
@@ -31,63 +26,63 @@ from harmonium.library.learning.fitting import (
     make_curves,
     score_tags,
 )
-from harmonium.library.tagger import USUAL_PRECISION, PrecisionCurve, threshold_for
+from harmonium.library.tagger import BUILTIN, USUAL_PRECISION, PrecisionCurve, threshold_for
 
 EXTRACTOR = "musicnn"
-N_FOLDS = 5
 SETTINGS: dict[str, Any] = {
+    "n_models": 5,
     "n_hidden": 200,
-    "training": "multi_prediction",
+    "scale_features": "standard",
     "training_steps": 5,
-    "likelihood_weight": 0.0,
-    "inference": "mean_field",
-    "inference_steps": 5,
     "init_scale": 0.3,
     "l2": 0.3,
     "l2_tags": 0.3,
-    "calibrate": False,
     "learning_rate": 0.01,
     "batch_size": 50,
-    "max_epochs": 80,
-    "validation_fraction": 0.0,
+    "max_epochs": 100,
+    "patience": 10,
     "random_state": 0,
 }
 
-TOGETHER: dict[str, Any] = SETTINGS | {
-    "n_hidden": 50,
-    "training_steps": 2,
-    "inference_steps": 2,
-    "l2_tags": 0.003,
+ONE_MODEL: dict[str, Any] = SETTINGS | {
+    "n_models": 1,
+    "max_epochs": 80,
+    "validation_fraction": 0.0,
 }
+TOGETHER: dict[str, Any] = ONE_MODEL | {"n_hidden": 50, "training_steps": 2, "l2_tags": 0.003}
 """Those of the model that tells which tags go together, whatever the sound."""
-
-Answers = Callable[[Floats, Floats], Floats]
-"""Features (n, 400), and the tags told (n, C), NaN where none is → probabilities (n, C)."""
-Learner = Callable[[Corpus], Answers]
-"""Clips to learn from → what was learnt."""
 
 
 def fit(corpus: Corpus, **settings: Any) -> DiscriminativeRBM:
-    """The model of a corpus."""
+    """The model of a corpus, and its ``held_out_`` probabilities."""
     named = pl.DataFrame(corpus.targets(), schema=list(corpus.tags))
-    return DiscriminativeRBM(**SETTINGS | settings).fit(corpus.X, named)
+    model = DiscriminativeRBM(**SETTINGS | settings)
+    model.fit(corpus.X, named, groups=fold_groups(corpus), eval_y=corpus.Y)
+    if model.recalibration_ is not None:
+        _leave_uncorrected(model, corpus, np.flatnonzero(np.isnan(corpus.Y).all(axis=0)))
+    return model
 
 
-def held_out_splits(corpus: Corpus, seed: int = 0) -> list[NDArray[np.intp]]:
-    """The clips to hold out, one set after the other; together they are all clips.
+def _leave_uncorrected(model: DiscriminativeRBM, corpus: Corpus, places: NDArray[np.intp]) -> None:
+    """Undo the correction of tags without labels by people, which was that of the other tags."""
+    assert model.recalibration_ is not None
+    model.recalibration_.offsets[places] = 0
+    model.recalibration_.slopes[places] = 1
+    for fold, member in enumerate(model._members()):
+        own = np.flatnonzero(model.folds_ == fold)
+        model.held_out_[np.ix_(own, places)] = member.infer(corpus.X[own]).y[:, places]
 
-    Artists never straddle two folds of 4Q. The two parts of GTZAN, which share no artist, are held
-    out in turn.
+
+def fold_groups(corpus: Corpus) -> list[str]:
+    """(n,) what no two folds share: the artist, the excerpt, or the part of GTZAN.
+
+    Where the corpus has only one part of GTZAN, that is halved, so that most members learn from all
+    of it, as they do where there are two.
     """
-    splits = []
-    folded = np.flatnonzero(corpus.collection != "gtzan")
-    if len(folded):
-        Y = np.nan_to_num(corpus.Y[folded])
-        folds = grouped_folds(corpus.group[folded], Y, n_folds=N_FOLDS, seed=seed)
-        splits += [folded[folds == fold] for fold in range(N_FOLDS)]
-    for part in ("valid", "train"):
-        splits.append(np.flatnonzero(corpus.group == f"gtzan: {part}"))
-    return [rows for rows in splits if len(rows)]
+    groups, clips = corpus.group.astype(object), np.flatnonzero(corpus.collection == "gtzan")
+    if len(np.unique(corpus.group[clips])) == 1:
+        groups[clips] += np.where(np.arange(len(clips)) % 2, ", odd", ", even").astype(object)
+    return groups.tolist()
 
 
 def artists(corpus: Corpus) -> list[str]:
@@ -96,73 +91,8 @@ def artists(corpus: Corpus) -> list[str]:
     return [f"{group}, {i}" if name == "gtzan" else group for i, (name, group) in groups]
 
 
-def learnt_from_others(
-    corpus: Corpus, learn: Learner, progress: Callable[[int, int], None] | None = None
-) -> Iterator[tuple[NDArray[np.intp], Answers]]:
-    """The clips to hold out, and what was learnt from all others; one set after the other."""
-    splits = held_out_splits(corpus)
-    for number, rows in enumerate(splits):
-        others = np.setdiff1d(np.arange(len(corpus.X)), rows)
-        yield rows, learn(corpus.rows(others))
-        if progress:
-            progress(number + 1, len(splits))
-
-
-def held_out(corpus: Corpus, learn: Learner) -> Floats:
-    """The probabilities (n, C) of every clip by a model that has not learnt from its artist."""
-    nothing = np.full(corpus.Y.shape, np.nan, np.float32)
-    P = nothing.copy()
-    for rows, answers in learnt_from_others(corpus, learn):
-        P[rows] = answers(corpus.X[rows], nothing[rows])
-    return P
-
-
-def learn_rbm(corpus: Corpus) -> Answers:
-    """The shipped model's own way, before its probabilities are corrected."""
-    return fit(corpus).complete
-
-
-@dataclass(frozen=True, eq=False)
-class HeldOut:
-    """What models say of clips whose artists they have not heard."""
-
-    uncorrected: Floats
-    """(n, C) as the model has it,"""
-    corrected: Floats
-    """corrected by what is true of all clips, which leaves each tag's order as it is,"""
-    by_others: Floats
-    """and by what is true of the clips of other artists: by this, the correction is judged."""
-    correction: Recalibration
-
-
-def judge(
-    corpus: Corpus,
-    learn: Learner = learn_rbm,
-    progress: Callable[[int, int], None] | None = None,
-) -> HeldOut:
-    """Ask models about clips that they have not learnt from, as people ask."""
-    rows, asked = [], []
-    for held, answers in learnt_from_others(corpus, learn, progress):
-        rows.append(held)
-        asked.append(ask(partial(answers, corpus.X[held]), corpus.Y[held]))
-    order = np.argsort(np.concatenate(rows))
-    first, *told = (
-        Question(*(np.concatenate(part)[order] for part in zip(*kind, strict=True)))
-        for kind in zip(*asked, strict=True)
-    )
-    questions = [first._replace(Y=corpus.judged()), *told]
-    folds = grouped_folds(artists(corpus), np.nan_to_num(corpus.Y), n_folds=N_FOLDS)
-    by_others = np.empty_like(first.P)
-    for fold in range(N_FOLDS):
-        here, others = folds == fold, folds != fold
-        parts = [Question(*(part[others] for part in question)) for question in questions]
-        by_others[here] = fit_recalibration(parts)(first.P[here])
-    correction = fit_recalibration(questions)
-    return HeldOut(first.P, correction(first.P), by_others, correction)
-
-
 @dataclass(frozen=True)
-class ShippedModel:
+class BuiltinModel:
     """The model with what is known about it."""
 
     model: DiscriminativeRBM
@@ -182,37 +112,30 @@ class ShippedModel:
     def to_bytes(self) -> bytes:
         """As the file has it."""
         arrays, description = self.model._described()
-        arrays["history.seconds"] = np.zeros_like(
-            arrays["history.seconds"]
-        )  # else no two are alike
+        arrays["history.seconds"] *= 0  # else no two are alike
         for name in "Ucd":
             arrays[f"together.{name}"] = getattr(self.together._params, name)
-        arrays["together.steps"] = np.array([self.together.inference_steps])
+        arrays["together.steps"] = np.array([self.together.training_steps])
         arrays |= curves_to_arrays(self.curves)
-        return to_bytes(arrays, description | {"shipped": self.report})
+        return to_bytes(arrays, description | {BUILTIN: self.report})
 
 
-def make(
-    corpus: Corpus,
-    progress: Callable[[int, int], None] | None = None,
-    *,
-    learn: Learner = learn_rbm,
-) -> ShippedModel:
-    """Fit the model to all clips, and judge it by held-out ones."""
-    said = judge(corpus, learn, progress)
-    curves = make_curves(corpus.Y, said.corrected, artists(corpus))
-    without_sound = replace(corpus, X=np.zeros((len(corpus.X), 1), np.float32))
+def make(corpus: Corpus) -> BuiltinModel:
+    """Fit the model, and judge it by its held-out probabilities."""
     model = fit(corpus)
-    if corpus.volume is not None:  # from here on, features are heard as they are
+    curves = make_curves(corpus.Y, model.held_out_, artists(corpus))
+    report = _report(corpus, model, curves)
+    if corpus.volume is not None:  # from here on, features are taken as they are
         W = corpus.volume.unheard_by(model._params.W, model._scaling.scale)
-        model._params = model._params._replace(W=W)
-    model.recalibration_ = said.correction
-    together = fit(without_sound, **TOGETHER)
-    return ShippedModel(model, together, curves, _report(corpus, said, curves))
+        model._params = model._params._replace(W=rounded_to_half(W))
+    without_sound = replace(corpus, X=np.zeros((len(corpus.X), 1), np.float32))
+    return BuiltinModel(model, fit(without_sound, **TOGETHER), curves, report)
 
 
-def _report(corpus: Corpus, said: HeldOut, curves: Sequence[PrecisionCurve]) -> dict[str, Any]:
-    vocabulary, P = shared_vocabulary(), said.corrected
+def _report(
+    corpus: Corpus, model: DiscriminativeRBM, curves: Sequence[PrecisionCurve]
+) -> dict[str, Any]:
+    vocabulary, P = shared_vocabulary(), model.held_out_
     people = np.flatnonzero(~np.isnan(corpus.Y).all(axis=0))
     scores = score_tags(corpus.Y[:, people], P[:, people])
     thresholds = choose_thresholds(corpus.Y[:, people], P[:, people], scores)
@@ -232,31 +155,16 @@ def _report(corpus: Corpus, said: HeldOut, curves: Sequence[PrecisionCurve]) -> 
         }
     for j in np.setdiff1d(np.arange(len(tags)), people):
         tags[j] |= _as_the_networks_say(corpus.heads[:, j], P[:, j])
+    names = list(dict.fromkeys(corpus.collection.tolist()))
+    rows = {name: corpus.collection == name for name in names}
     return {
         "extractor": EXTRACTOR,
+        "members": int(model.folds_.max()) + 1,
         "tags": tags,
         "aliases": {word: tag for word, tag in vocabulary.aliases.items() if tag in corpus.tags},
-        "clips": {name: int((corpus.collection == name).sum()) for name in _names(corpus)},
-        "calibration": calibration_errors(corpus, said),
+        "clips": {name: int(own.sum()) for name, own in rows.items()},
+        "calibration": {name: reliability(corpus.Y[r], P[r]).error for name, r in rows.items()},
     }
-
-
-def calibration_errors(corpus: Corpus, said: HeldOut) -> dict[str, tuple[float, float]]:
-    """Collection → expected calibration error of its tags before and after the correction."""
-    errors = {}
-    for name in _names(corpus):
-        rows = corpus.collection == name
-        asked = ~np.isnan(corpus.Y[rows]).all(axis=0)
-        before, after = (
-            reliability(corpus.Y[rows][:, asked], P[rows][:, asked]).error
-            for P in (said.uncorrected, said.by_others)
-        )
-        errors[name] = (before, after)
-    return errors
-
-
-def _names(corpus: Corpus) -> list[str]:
-    return list(dict.fromkeys(corpus.collection.tolist()))
 
 
 def _at_threshold(y: Floats, p: Floats, threshold: float) -> dict[str, Any]:

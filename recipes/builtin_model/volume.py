@@ -1,8 +1,8 @@
 """What a change of volume changes in musicnn's features, and features without it.
 
-musicnn hears how loud a file is, and a softer copy of a song gets other tags. Clips are heard
-softer and louder; the differences of their features have a few main directions. Taking these out
-loses nothing of the music and much of the volume (`benchmarks/builtin.py`, part volume).
+musicnn's features depend on how loud a file is, and a softer copy of a song gets other tags. Clips
+are made softer and louder; the differences of their features have a few main directions. Taking
+these out loses nothing of the music and much of the volume (`benchmarks/builtin.py`, part volume).
 """
 
 from collections.abc import Sequence
@@ -36,8 +36,10 @@ class Volume(NamedTuple):
         return (X - X @ self.measured.T @ self.moved).astype(np.float32)
 
     def unheard_by(self, W: Floats, scale: NDArray[np.floating]) -> Floats:
-        """Weights (H, D) for features divided by ``scale`` that do by themselves what W does after
-        these directions are taken out."""
+        """Weights for features as they are that do what W does without these directions.
+
+        W is (..., D), for features divided by ``scale``.
+        """
         by_feature = (W / scale).astype(np.float64)
         heard = by_feature - by_feature @ self.moved.T.astype(np.float64) @ self.measured
         return (heard * scale).astype(np.float32)

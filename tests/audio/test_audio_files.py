@@ -19,11 +19,8 @@ def names(paths, folder):
     return [os.path.relpath(path, folder) for path in find_audio(paths)[0]]
 
 
-def test_music_by_its_ending_sorted_to_the_bottom(folder):
+def test_music_by_its_ending_sorted_to_the_bottom_and_named_files_as_they_are(folder):
     assert names([folder], folder) == ["a/x.wav", "b/10.FLAC", "b/2.mp3", "c.Ogg"]
-
-
-def test_named_files_are_taken_as_they_are(folder):
     paths = [folder / "d", folder / "a" / "notes.txt", folder / "not-there.mp3"]
     assert find_audio(paths)[0] == [str(path) for path in paths]
     paths = [folder / "b" / "2.mp3", folder, folder / "b"]  # each file once

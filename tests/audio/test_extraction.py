@@ -3,7 +3,7 @@
 import os
 import shutil
 from dataclasses import replace
-from itertools import islice
+from itertools import count, islice
 
 import numpy as np
 import odd_extractors as odd
@@ -15,12 +15,7 @@ from processes_in_tests import wait_until
 from sound_files import RATE, music
 
 from harmonium.audio import extraction, features_of_file, get_extractor
-from harmonium.audio.extraction import (
-    Extraction,
-    extract_files,
-    iterate_files,
-    write_features,
-)
+from harmonium.audio.extraction import Extraction, extract_files, iterate_files, write_features
 from harmonium.engine import EngineError
 from harmonium.errors import DataError
 
@@ -99,14 +94,9 @@ class TestMatrix:
         write_levels(tmp_path, [0.1, 0.2, 0.3])
         monkeypatch.chdir(tmp_path)
         calls = []
-        done = extract_files(
-            ["000.wav", "001.wav", "002.wav"],
-            extractor=LEVELS,
-            jobs=1,
-            cache="cache",
-            progress=lambda *call: calls.append(call),
-        )
-        assert done.paths == ("000.wav", "001.wav", "002.wav")
+        names, progress = ("000.wav", "001.wav", "002.wav"), lambda *call: calls.append(call)
+        done = extract_files(names, extractor=LEVELS, jobs=1, cache="cache", progress=progress)
+        assert done.paths == names
         assert (tmp_path / "cache" / "features.sqlite").exists()
         assert calls == [(1, 3), (2, 3), (3, 3)]
 
@@ -116,8 +106,13 @@ class TestCache:
         a, b = write_levels(tmp_path, [0.1, 0.2])
         function, extract = counted()
         extract(a, b)
-        before = a.stat()
-        _wait_for_the_clock_after(before.st_ctime_ns, tmp_path)
+        before, probe = a.stat(), tmp_path / "probe"
+
+        def later():  # the file system's clock goes in steps
+            probe.touch()
+            return probe.stat().st_ctime_ns > before.st_ctime_ns
+
+        wait_until(later, "the clock of the file system")
         write_level(a, 0.4)  # as long as before, and pretending to be as old
         os.utime(a, ns=(before.st_atime_ns, before.st_mtime_ns))
         assert (a.stat().st_size, a.stat().st_mtime_ns) == (before.st_size, before.st_mtime_ns)
@@ -152,9 +147,7 @@ class TestCache:
         assert extract(*paths, **changed or {"start": 0.01}).n_cached == 0
         assert function.calls == 4
 
-    def test_a_vector_of_another_length_is_not_used_and_failures_are_not_kept(
-        self, tmp_path, counted
-    ):
+    def test_vectors_of_another_length_and_failures_are_not_kept(self, tmp_path, counted):
         path = write_level(tmp_path / "a.wav", 0.1)
         function, extract = counted()
         extract(path)
@@ -202,32 +195,20 @@ class TestTrouble:
         reason = "makes the decoder hang: it took longer than 2 s and was stopped."
         assert reasons(done) == {str(paths[1]): reason}
 
-    @pytest.mark.parametrize(
-        ("moment", "reason"),
-        [
-            ("as its features are computed", "cannot be read: No such file or directory."),
-            ("at the end", "vanished while it was read."),
-        ],
-    )
-    def test_a_file_that_vanishes_while_it_is_read(
-        self, tmp_path, monkeypatch, counted, moment, reason
-    ):
-        a, b = write_levels(tmp_path, [0.1, 0.2])
-
-        def vanish(calls):
-            a.unlink(missing_ok=True)
+    def test_a_file_that_vanishes_while_it_is_read(self, tmp_path, monkeypatch, counted):
+        a, b, c = write_levels(tmp_path, [0.1, 0.2, 0.3])
+        _, extract = counted(then=lambda calls: a.unlink(missing_ok=True))
+        done = extract(a, b)
+        assert reasons(done) == {str(a): "cannot be read: No such file or directory."}
+        assert done.paths == (str(b),)
 
         def digest_and_vanish(path, real=extraction.file_digest):
             digest = real(path)
-            vanish(0)
+            c.unlink()
             return digest
 
-        _, extract = counted(then=None if moment == "at the end" else vanish)
-        if moment == "at the end":
-            monkeypatch.setattr(extraction, "file_digest", digest_and_vanish)
-        done = extract(a, b)
-        assert reasons(done) == {str(a): reason}
-        assert done.paths == (str(b),)
+        monkeypatch.setattr(extraction, "file_digest", digest_and_vanish)
+        assert reasons(extract(b, c)) == {str(c): "vanished while it was read."}
 
     def test_a_file_that_changes_once_while_it_is_read(self, tmp_path, counted):
         path = write_level(tmp_path / "a.wav", 0.1)
@@ -263,50 +244,16 @@ class TestTrouble:
         path = write_level(tmp_path / "a.wav", 0.1)
         with pytest.raises(DataError, match="'start' must be a number of seconds"):
             extract_files([path], extractor=LEVELS, start=-1, engine=engine, jobs=1)
-        with pytest.raises(DataError, match="There is no extractor 'papre'"):
-            extract_files([path], extractor="papre", engine=engine, jobs=1)
 
 
-class Endless:
-    """A path again and again, which counts how often it was taken."""
-
-    def __init__(self, path):
-        self.path, self.taken = path, 0
-
-    def __iter__(self):
-        while True:
-            self.taken += 1
-            yield self.path
-
-
-class TestStreaming:
-    @pytest.mark.parametrize(("engine", "under_way"), [("processes", 4), ("serial", 1)])
-    def test_paths_without_end(self, tmp_path, engine, under_way):
-        files = Endless(write_level(tmp_path / "a.wav", 0.1))
-        found = iterate_files(files, extractor=LEVELS, engine=engine, jobs=2)
-        assert len({f.position for f in islice(found, 100)}) == 100
-        assert files.taken <= 100 + under_way + 1
-        found.close()
-
-    def test_those_in_the_cache_come_without_waiting_for_the_others(self, tmp_path):
-        files = Endless(write_level(tmp_path / "a.wav", 0.1))
-        options = {"extractor": LEVELS, "engine": "serial", "cache": tmp_path / "cache"}
-        list(iterate_files([files.path], **options))
-        found = iterate_files(files, **options)
-        assert all(f.cached for f in islice(found, 50))
-        assert files.taken == 50
-        found.close()
-
-
-def _wait_for_the_clock_after(moment, folder):
-    """Until the file system's clock, which goes in steps, shows another time."""
-
-    def later():
-        probe = folder / "probe"
-        probe.touch()
-        return probe.stat().st_ctime_ns > moment
-
-    wait_until(later, "the clock of the file system")
+@pytest.mark.parametrize(("engine", "under_way"), [("processes", 4), ("serial", 1)])
+def test_paths_without_end(tmp_path, engine, under_way):
+    path, taken = write_level(tmp_path / "a.wav", 0.1), []
+    paths = (taken.append(number) or path for number in count())
+    found = iterate_files(paths, extractor=LEVELS, engine=engine, jobs=2)
+    assert len({f.position for f in islice(found, 100)}) == 100
+    assert len(taken) <= 100 + under_way + 1
+    found.close()
 
 
 # The tables of features.
@@ -317,9 +264,8 @@ NAMES = ("timbre: mean, MFCC 0", "[μ], two; three", "plain")
 def some_features(paths):
     X = np.random.default_rng(0).normal(size=(len(paths), 3)).astype(np.float32)
     X[:1] = [1e-38, -3.4e38, 1 / 3]
-    return Extraction(
-        X, tuple(paths), np.arange(len(paths)), NAMES, (), 0, np.zeros((len(paths), 0))
-    )
+    heads = np.zeros((len(paths), 0))
+    return Extraction(X, tuple(paths), np.arange(len(paths)), NAMES, (), 0, heads)
 
 
 @pytest.mark.parametrize("ending", [".parquet", ".csv", ".PARQUET", ".npz"])

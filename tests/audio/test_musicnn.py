@@ -12,30 +12,18 @@ from safetensors.numpy import load_file
 from scipy.signal import correlate
 from sound_files import timed_noise, write_sndfile
 
+from harmonium.audio import musicnn
 from harmonium.audio.decoding import decode_windows
 from harmonium.audio.extractors import get_extractor
-from harmonium.audio.musicnn import (
-    EPSILON,
-    FILE,
-    HEAD_NAMES,
-    HOP,
-    NETWORKS,
-    PATCH_FRAMES,
-    Network,
-    Patches,
-    listen,
-    log_mel_patches,
-    unpacked,
-)
 from harmonium.errors import DataError
 
-PATCH = PATCH_FRAMES * HOP
+PATCH = musicnn.PATCH_FRAMES * musicnn.HOP
 PATCHES = np.random.default_rng(0).gamma(2.0, 0.6, (3, 187, 96)).astype(np.float32)
 
 
 def firsts(length, start=None):
     """The number of each window's first frame."""
-    return [(window.first + HOP) / HOP for window in Patches()(length, start)]
+    return [window.first / musicnn.HOP + 1 for window in musicnn.Patches()(length, start)]
 
 
 def librosa_frames(sound):
@@ -44,16 +32,14 @@ def librosa_frames(sound):
 
 
 def test_up_to_ten_patches_are_contiguous_from_the_start():
-    assert firsts(15 * 16_000) == [PATCH_FRAMES * k for k in range(5)]
-    assert firsts(30 * 16_000) == [PATCH_FRAMES * k for k in range(10)]
-    assert firsts(None) == [PATCH_FRAMES * k for k in range(10)]
-    assert firsts(9 * PATCH, start=256) == [1 + PATCH_FRAMES * k for k in range(9)]
-
-
-def test_of_a_longer_sound_ten_evenly_from_the_first_to_the_last():
-    found = np.array(firsts(100 * PATCH)) / PATCH_FRAMES
+    assert firsts(15 * 16_000) == [musicnn.PATCH_FRAMES * k for k in range(5)]
+    assert firsts(30 * 16_000) == [musicnn.PATCH_FRAMES * k for k in range(10)]
+    assert firsts(None) == [musicnn.PATCH_FRAMES * k for k in range(10)]
+    assert firsts(9 * PATCH, start=256) == [1 + musicnn.PATCH_FRAMES * k for k in range(9)]
+    # Of a longer sound, ten lie evenly from the first to the last.
+    found = np.array(firsts(100 * PATCH)) / musicnn.PATCH_FRAMES
     assert found.tolist() == [0, 11, 22, 33, 44, 55, 66, 77, 88, 99]
-    found = np.array(firsts(11 * PATCH)) / PATCH_FRAMES
+    found = np.array(firsts(11 * PATCH)) / musicnn.PATCH_FRAMES
     assert len(found) == len(set(found)) == 10
     assert (found[0], found[-1]) == (0, 10)
 
@@ -62,19 +48,19 @@ def test_of_a_longer_sound_ten_evenly_from_the_first_to_the_last():
 def test_the_spectrum_is_that_of_librosa_centred_and_padded():
     sound = timed_noise(7, 16_000)[:, 0]
     frames = librosa_frames(sound)
-    windows = decode_windows((sound, 16_000), Patches(), rate=16_000)
+    windows = decode_windows((sound, 16_000), musicnn.Patches(), rate=16_000)
     assert len(windows) == 2
-    found = np.concatenate([log_mel_patches(window)[0] for window in windows])
-    np.testing.assert_allclose(found, frames[: 2 * PATCH_FRAMES], rtol=0, atol=2e-5)
-    (window,) = decode_windows((sound[:16_000], 16_000), Patches(), rate=16_000)
-    (patch,) = log_mel_patches(window)
+    found = np.concatenate([musicnn.log_mel_patches(window)[0] for window in windows])
+    np.testing.assert_allclose(found, frames[: 2 * musicnn.PATCH_FRAMES], rtol=0, atol=2e-5)
+    (window,) = decode_windows((sound[:16_000], 16_000), musicnn.Patches(), rate=16_000)
+    (patch,) = musicnn.log_mel_patches(window)
     np.testing.assert_allclose(patch[:63], librosa_frames(sound[:16_000]), rtol=0, atol=2e-5)
 
 
 def test_a_sound_that_is_shorter_than_a_patch_is_repeated():
     sound = timed_noise(1, 16_000)[:, 0]
-    (window,) = decode_windows((sound, 16_000), Patches(), rate=16_000)
-    (patch,) = log_mel_patches(window)
+    (window,) = decode_windows((sound, 16_000), musicnn.Patches(), rate=16_000)
+    (patch,) = musicnn.log_mel_patches(window)
     assert len(np.unique(patch[:63], axis=0)) == 63  # a second is 63 frames
     np.testing.assert_array_equal(patch[63:126], patch[:63])
     np.testing.assert_array_equal(patch[126:], patch[: 187 - 126])
@@ -84,16 +70,16 @@ def test_a_sound_that_is_shorter_than_a_patch_is_repeated():
 def test_a_file_of_any_length(seconds, tmp_path):
     sound = timed_noise(seconds + 0.01, 8_000)[: max(1, round(seconds * 8_000))]
     path = write_sndfile(tmp_path / "a.wav", sound, 8_000)
-    heard = get_extractor("musicnn").hear_file(path)
-    assert len(heard) == 400 + len(HEAD_NAMES) == 500
+    heard = get_extractor("musicnn").extract(path)
+    assert len(heard) == 400 + len(musicnn.HEAD_NAMES) == 500
     assert np.all((heard[400:] > 0) & (heard[400:] < 1))
 
 
 def test_other_rates_and_no_sound():
     with pytest.raises(DataError, match="musicnn needs 16000 samples per second, got 8000"):
-        listen(np.zeros(1000, np.float32), 8000)
+        musicnn.listen(np.zeros(1000, np.float32), 8000)
     with pytest.raises(DataError, match="at least 512 samples"):
-        log_mel_patches(np.zeros(100, np.float32))
+        musicnn.log_mel_patches(np.zeros(100, np.float32))
 
 
 def test_one_file_needs_neither_jax_nor_tensorflow(tmp_path):
@@ -119,7 +105,7 @@ def directly(tensors, patch):
             t[f"{named('batch_normalization', i)}/{part}"]
             for part in ("gamma", "beta", "moving_mean", "moving_variance")
         )
-        return gamma * (x - mean) / np.sqrt(variance + EPSILON) + beta
+        return gamma * (x - mean) / np.sqrt(variance + musicnn.EPSILON) + beta
 
     def convolution(x, i):
         """Of the same number of frames, and of the bands where the filter fits."""
@@ -142,15 +128,15 @@ def directly(tensors, patch):
 
 @pytest.fixture(scope="module")
 def tensors():
-    stored = load_file(FILE)
-    return {name: unpacked(stored, name) for name in NETWORKS}
+    stored = load_file(musicnn.FILE)
+    return {name: musicnn.unpacked(stored, name) for name in musicnn.NETWORKS}
 
 
 @pytest.mark.parametrize("n_frames", [187, 40])
-@pytest.mark.parametrize("name", NETWORKS)
+@pytest.mark.parametrize("name", musicnn.NETWORKS)
 def test_the_network_is_that_of_direct_convolutions(name, n_frames, tensors):
     patch = PATCHES[0, :n_frames]
-    found = Network(tensors[name])(patch)
+    found = musicnn.Network(tensors[name])(patch)
     hidden, probabilities = directly(tensors[name], patch)
     np.testing.assert_allclose(found[0], hidden, rtol=0, atol=1e-5 * np.abs(hidden).max())
     np.testing.assert_allclose(found[1], probabilities, rtol=0, atol=1e-5)
@@ -163,7 +149,7 @@ def test_kernels_are_rounded_to_a_sixteen_bit_part_of_their_largest_number():
     own = {"conv2d/kernel": kernel.astype(np.float32), "conv2d/bias": np.ones(150, np.float32)}
     stored = recipe.packed({"MSD": own})
     assert stored["MSD/conv2d/kernel"].dtype == np.int16
-    again = unpacked(stored, "MSD")
+    again = musicnn.unpacked(stored, "MSD")
     largest = np.abs(kernel).max((1, 2), keepdims=True)
     assert np.all(np.abs(again["conv2d/kernel"] - kernel) <= 1.01 * largest / 2**16)
     np.testing.assert_array_equal(again["conv2d/bias"], own["conv2d/bias"])
@@ -182,7 +168,7 @@ def test_a_sound_is_heard_as_by_librosa_and_tensorflow():
     """TensorFlow's weights are not rounded: `python benchmarks/musicnn_speed.py --fixture FILE`."""
     with np.load(HELPERS / "samples" / "musicnn_by_tensorflow.npz") as file:
         by_tensorflow = dict(file)
-    heard = get_extractor("musicnn").hear_samples(sound(), 16_000)
+    heard = get_extractor("musicnn").extract((sound(), 16_000))
     of = {
         part: np.concatenate([by_tensorflow[f"{name}_sound_{part}"] for name in ("MSD", "MTT")])
         for part in ("hidden", "tags")

@@ -5,8 +5,6 @@ Workers are killed and join in the middle of the work, the cluster is restarted,
 
 import functools
 import json
-import os
-import signal
 import threading
 
 import numpy as np
@@ -16,7 +14,7 @@ import small_library
 from command_line import run_main
 from dask_cluster import cluster
 from dataset_samples import RECIPE, write_toy
-from processes_in_tests import PATIENCE, end, start, wait_until
+from processes_in_tests import end, wait_until
 
 from harmonium.engine import dask
 from harmonium.experiments.datasets import load_dataset
@@ -92,10 +90,10 @@ def test_index_while_workers_die_and_join_and_the_cluster_restarts(running, tmp_
         report = index(library, [music], progress=disturb, **options)
         (thread,) = threads
         thread.join()
-        assert (len(report.new), report.heard, report.complete) == (20, 20, True)
+        assert (len(report.new), report.extracted, report.complete) == (20, 20, True)
         on_cluster = table(library)
         again = index(library, [music], **options)
-        assert (again.unchanged, again.heard) == (20, 0)
+        assert (again.unchanged, again.extracted) == (20, 0)
     with Library.open(tmp_path / "alone.db") as library:
         monkeypatch.setenv("ODD_GATE", str(running.gate))
         index(library, [music], extractor=extractor, engine="serial")
@@ -154,29 +152,9 @@ def test_an_experiment_that_is_stopped_by_the_loss_of_the_cluster(running, tmp_p
 
 def test_features_stopped_by_ctrl_c(running, tmp_path):
     """It ends at once and says what is kept; the workers stay, and the next run goes on."""
-    paths = odd.write_levels(tmp_path / "files", LEVELS[:6])
     running.gate.unlink(missing_ok=True)
-    command = ("-m", "harmonium", "features", *paths, "-e", "gated", "--cache", tmp_path)
-    packages = [odd.package_of_extractor(tmp_path / "package")]
-    options = {"packages": packages, "env": {"ODD_GATE": str(running.gate)}}
-    on_cluster = (*command, "--engine", running.address, "-o", tmp_path / "cluster.csv")
-    process = start(*on_cluster, **options)
-    try:
-        wait_until(lambda: odd.kept_in_cache(tmp_path) == 5, "all files but one")
-        os.killpg(process.pid, signal.SIGINT)
-        output, errors = process.communicate(timeout=PATIENCE)
-    finally:
-        end(process)
-    assert (process.returncode, output) == (130, "")
+    errors = odd.stop_features(tmp_path, running.gate, "--engine", running.address)
     assert f"They are kept in {tmp_path}; the same command continues." in errors
-    running.gate.touch()
-    alone = (*command[:-2], "--no-cache", "--engine", "serial", "-o", tmp_path / "alone.csv")
-    for arguments in (on_cluster, alone):
-        process = start(*arguments, **options)
-        output, errors = process.communicate(timeout=PATIENCE)
-        assert process.returncode == 0, errors
-        assert ("5 from the cache" in output) == (arguments is on_cluster)
-    assert (tmp_path / "cluster.csv").read_bytes() == (tmp_path / "alone.csv").read_bytes()
 
 
 def _in_the_background(condition, action):

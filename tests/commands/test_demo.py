@@ -4,13 +4,14 @@ import re
 import subprocess
 import sys
 from contextlib import chdir
-from html.parser import HTMLParser
 from urllib.parse import unquote
 
 import numpy as np
 import polars as pl
 import pytest
+from command_line import SAYS_WHAT_IS_LOADED
 from heard_library import trained_quickly
+from parsed_page import Page
 from typer.testing import CliRunner
 
 from harmonium import demo as steps
@@ -71,7 +72,28 @@ def says_what_it_does(folder, result):
     assert re.findall(r"^  harmonium (\w+)", end, re.M) == ["index", "import", "train"]
 
 
-def test_the_library_is_as_the_commands_make_it(demo):
+def test_tagging_a_file_of_it_does_not_wait_for_jax(demo):
+    """The cold start of `harmonium tag FILE` is short, since a few tracks need no compiler."""
+    folder, _ = demo
+    song = next(iter(sorted(folder.rglob("*.wav"))))
+    arguments = ["tag", str(song), "--library", str(folder / "library.db"), "--json"]
+    command = [sys.executable, "-c", SAYS_WHAT_IS_LOADED, *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert str(song) in done.stdout
+    loaded = {name.partition(".")[0] for name in done.stderr.split()}
+    assert {"jax", "sklearn", "matplotlib"}.isdisjoint(loaded)
+
+
+def test_the_library_is_as_commands_make_it_and_the_page_plays_what_nobody_tagged(demo):
+    folder, _ = demo
+    page = Page((folder / "results.html").read_text(encoding="utf-8"))
+    sounds = [unquote(element["src"]) for element in page.of("audio")]
+    assert len(sounds) == N_TRACKS // 2
+    assert all((folder / sound).is_file() for sound in sounds)
+    tagged = set(pl.read_csv(folder / "tags.csv")["item"])
+    assert tagged.isdisjoint(sounds)
+    assert len(page.of("img")) == len(sounds)
     with Library.open(demo[0] / "library.db", create=False) as library:
         assert library.tracks.count("present") == N_TRACKS
         assert all(track.title and track.artist for track in library.tracks.all())
@@ -81,49 +103,15 @@ def test_the_library_is_as_the_commands_make_it(demo):
         assert len(library.predictions.columns(model.id, [0])[0]) == N_TRACKS
 
 
-def test_tagging_a_file_of_it_does_not_wait_for_jax(demo):
-    """The cold start of `harmonium tag FILE` is short, since a few tracks need no compiler."""
-    folder, _ = demo
-    code = (
-        "import sys, harmonium.cli\n"
-        "try: harmonium.cli.main()\n"
-        "finally: sys.stderr.write(' '.join(sys.modules))"
-    )
-    song = next(iter(sorted(folder.rglob("*.wav"))))
-    arguments = ["tag", str(song), "--library", str(folder / "library.db"), "--json"]
-    done = subprocess.run(
-        [sys.executable, "-c", code, *arguments], capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stderr
-    assert str(song) in done.stdout
-    loaded = {name.partition(".")[0] for name in done.stderr.split()}
-    assert {"jax", "sklearn", "matplotlib"}.isdisjoint(loaded)
-
-
-def test_the_page_shows_and_plays_tracks_that_nobody_tagged(demo):
-    folder, _ = demo
-    page = Elements((folder / "results.html").read_text(encoding="utf-8"))
-    sounds = [unquote(element["src"]) for element in page.of("audio")]
-    assert len(sounds) == N_TRACKS // 2
-    assert all((folder / sound).is_file() for sound in sounds)
-    tagged = set(pl.read_csv(folder / "tags.csv")["item"])
-    assert tagged.isdisjoint(sounds)
-    assert len(page.of("img")) == len(sounds)
-
-
 def test_a_second_run_takes_up_the_first(demo):
     folder, _ = demo
     before = {path: path.stat().st_mtime_ns for path in folder.rglob("*.wav")}
-    music = steps.make_music(folder, N_TRACKS, seed=0, jobs=1, progress=ignore)
+    music = steps.make_music(folder, N_TRACKS, seed=0, jobs=1, progress=lambda *_: None)
     with Library.open(folder / "library.db") as library:
         report = index(library, [folder / "audio"], jobs=1)
         again = steps.import_tags(library, music)
-    assert (report.new, report.changed, report.heard, again.n_added) == ([], [], 0, 0)
+    assert (report.new, report.changed, report.extracted, again.n_added) == ([], [], 0, 0)
     assert {path: path.stat().st_mtime_ns for path in folder.rglob("*.wav")} == before
-
-
-def ignore(done, total):
-    """No progress is shown."""
 
 
 class TestFewestTracks:
@@ -151,13 +139,13 @@ class TestPage:
 
     def test_probabilities_paths_nothing_from_elsewhere_and_names_that_do_nothing(self):
         page = _page()
-        (card,), (audio,) = Elements(page).of("article"), Elements(page).of("audio")
+        (card,), (audio,) = Page(page).of("article"), Page(page).of("audio")
         assert card["data-tags"] == '{"rock": 0.75, "calm": 0.25}'
         assert audio["src"] == "audio/An%20artist%23/50%25.wav"
         assert not re.findall(r"""(?:src|href)=["'](?:https?:)?//""", page)
         page = _page(name="<b>&\"'")
         assert "<b>&" not in page
-        assert "b>&" in "".join(Elements(page).texts)
+        assert "b>&" in "".join(Page(page).texts)
 
     def test_a_picture_of_a_sound(self):
         rng = np.random.default_rng(0)
@@ -169,29 +157,6 @@ class TestPage:
 
 def _page(name="rock"):
     tags = [(name, 0.75, True), ("calm", 0.25, False)]
-    return render_page(
-        facts={"tracks": "1"},
-        scores=[(name, 3, 0.9)],
-        query="rock",
-        hits=[(name, 0.9)],
-        cards=[render_card("A title", "An artist", "audio/An artist#/50%.wav", b"", tags)],
-    )
-
-
-class Elements(HTMLParser):
-    """The elements of a page with their attributes, and its texts."""
-
-    def __init__(self, page):
-        super().__init__()
-        self.found = []
-        self.texts = []
-        self.feed(page)
-
-    def handle_starttag(self, tag, attrs):
-        self.found.append((tag, dict(attrs)))
-
-    def handle_data(self, data):
-        self.texts.append(data)
-
-    def of(self, tag):
-        return [attributes for name, attributes in self.found if name == tag]
+    cards = [render_card("A title", "An artist", "audio/An artist#/50%.wav", b"", tags)]
+    about = {"facts": {"tracks": "1"}, "scores": [(name, 3, 0.9)], "hits": [(name, 0.9)]}
+    return render_page(query="rock", cards=cards, **about)

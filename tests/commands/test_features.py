@@ -1,17 +1,17 @@
 """`harmonium features`: tables, messages, exit codes, interruptions."""
 
-import os
 import re
-import signal
 import sqlite3
+import time
+from contextlib import closing
 
 import numpy as np
 import polars as pl
 import pytest
 import soundfile
 from command_line import run_main
-from odd_extractors import WAITS, kept_in_cache, package_of_extractor, write_levels
-from processes_in_tests import PATIENCE, end, start, wait_until
+from odd_extractors import kept_in_cache, stop_features
+from processes_in_tests import PATIENCE, end, start
 from sound_files import RATE, music
 
 from harmonium.audio import features_of_file
@@ -41,9 +41,8 @@ def run(*arguments):
 
 class TestTables:
     def test_all_files_of_a_folder(self, songs, tmp_path):
-        result = run(songs, "-o", tmp_path / "f.parquet")
-        assert result.exit_code == 0
-        assert result.stderr == ""
+        result = run(songs, "-o", tmp_path / "f.parquet", "-j", "2", "--engine", "processes")
+        assert (result.exit_code, result.stderr) == (0, "")
         line = f"3 files, 389 features each: {tmp_path / 'f.parquet'}; "
         assert result.stdout.startswith(line)
         assert result.stdout.count("\n") == 1
@@ -66,12 +65,6 @@ class TestTables:
         with np.load(tmp_path / "f.npz") as data:
             assert data["X"].shape == (1, 189)
             assert not np.array_equal(data["X"][0], features_of_file(songs / "a.wav", "timbre"))
-
-    def test_processes(self, songs, tmp_path):
-        done = run(songs, "-o", tmp_path / "p.csv", "-j", "2", "--engine", "processes")
-        assert done.exit_code == 0
-        run(songs, "-o", tmp_path / "s.csv", "--no-cache")
-        assert (tmp_path / "p.csv").read_bytes() == (tmp_path / "s.csv").read_bytes()
 
 
 class TestFailures:
@@ -101,10 +94,8 @@ class TestFailures:
         assert "No such file" in shown
 
     def test_no_file_that_can_be_read_and_no_file(self, tmp_path):
-        for path, word in (
-            (tmp_path / "none.wav", "None of the files"),
-            (tmp_path, "No music files"),
-        ):
+        words = {tmp_path / "none.wav": "None of the files", tmp_path: "No music files"}
+        for path, word in words.items():
             result = run(path, "-o", tmp_path / "f.csv")
             assert result.exit_code == 2
             assert f"Error: {word}" in result.stderr
@@ -117,7 +108,6 @@ class TestFailures:
             (["-o", "none/f.csv"], "there is no folder 'none'"),
             (["-o", "f.csv", "-e", "papre"], "There is no extractor 'papre'"),
             (["-o", "f.csv", "--seconds", "0"], "'seconds' must be a positive number, got 0.0"),
-            (["-o", "f.csv", "--start", "-1"], "Invalid value for '--start'"),
             (["-o", "f.csv", "--time-limit", "0"], "'time_limit' must be positive seconds"),
             (["-o", "f.csv", "-j", "0"], "Invalid value for '--jobs' / '-j'"),
             (["-o", "f.csv", "--failures", "none/f.csv"], "there is no folder 'none'"),
@@ -133,76 +123,39 @@ class TestFailures:
         assert not list(tmp_path.glob("f.*"))
 
 
-@pytest.fixture(scope="module")
-def many(tmp_path_factory):
-    """Enough files that a run is under way for a while."""
-    folder = tmp_path_factory.mktemp("many")
-    for i in range(40):
-        soundfile.write(folder / f"{i:02d}.flac", music(1.2, seed=i), RATE)
-    return folder
-
-
-@pytest.fixture(scope="module")
-def undisturbed(many, tmp_path_factory):
-    file = tmp_path_factory.mktemp("undisturbed") / "f.csv"
-    assert run(many, "-o", file, "--no-cache").exit_code == 0
-    return file.read_bytes()
-
-
 class TestInterruptions:
     @pytest.mark.long
-    def test_kill_9_at_several_moments(self, many, undisturbed, tmp_path):
+    def test_kill_9_at_several_moments(self, tmp_path):
+        many = tmp_path / "many"  # enough that a run is under way for a while
+        many.mkdir()
+        for i in range(40):
+            soundfile.write(many / f"{i:02d}.flac", music(1.2, seed=i), RATE)
+        assert run(many, "-o", tmp_path / "undisturbed.csv", "--no-cache").exit_code == 0
         arguments = (*COMMAND, many, "-o", tmp_path / "f.csv", "-j", 2, "--cache", tmp_path)
         for n_kept in (0, 5, 25):
             process = start(*arguments)
             try:
-                wait_until(
-                    lambda n=n_kept, p=process: (
-                        kept_in_cache(tmp_path) >= n or p.poll() is not None
-                    ),
-                    f"{n_kept} files in the cache",
-                )
+                while kept_in_cache(tmp_path) < n_kept and process.poll() is None:
+                    time.sleep(0.02)
             finally:
                 end(process)
             if (tmp_path / "features.sqlite").exists():
-                assert _is_whole(tmp_path / "features.sqlite")
+                with closing(sqlite3.connect(tmp_path / "features.sqlite", PATIENCE)) as cache:
+                    assert cache.execute("PRAGMA integrity_check").fetchone() == ("ok",)
         left = set(tmp_path.glob(".f.csv*"))  # by a process that was killed as it wrote the table
         process = start(*arguments)
         output, errors = process.communicate(timeout=PATIENCE)
         assert (process.returncode, errors) == (0, "")
         assert int(output.split(" from the cache")[0].split()[-1]) >= 5
-        assert (tmp_path / "f.csv").read_bytes() == undisturbed
+        assert (tmp_path / "f.csv").read_bytes() == (tmp_path / "undisturbed.csv").read_bytes()
         assert set(tmp_path.glob(".f.csv*")) == left
 
     def test_ctrl_c_says_how_to_go_on(self, tmp_path):
-        """By the extractor of another package, under which one file waits for a gate."""
-        paths = write_levels(tmp_path / "files", [0.1, 0.2, WAITS, 0.3, 0.35])
-        arguments = (*COMMAND, *paths, "-e", "gated", "-j", 2, "-o", tmp_path / "f.csv")
-        surroundings = {
-            "packages": [package_of_extractor(tmp_path / "package")],
-            "env": {"ODD_GATE": str(tmp_path / "gate")},
-        }
-        process = start(*arguments, "--cache", tmp_path, **surroundings)
-        try:
-            wait_until(lambda: kept_in_cache(tmp_path) == 4, "all files but one")
-            os.killpg(process.pid, signal.SIGINT)
-            output, errors = process.communicate(timeout=PATIENCE)
-        finally:
-            end(process)
-        assert (process.returncode, output) == (130, "")
+        errors = stop_features(tmp_path, tmp_path / "gate", "-j", 2)
         said, kept = errors.split(". ", 1)
         # A file is in the cache a moment before it is counted.
         assert said in ("Stopped after 3 of 5 files", "Stopped after 4 of 5 files")
         assert kept == f"They are kept in {tmp_path}; the same command continues.\n"
-        (tmp_path / "gate").touch()
-        tables = []
-        for options in (["--cache", tmp_path], ["--no-cache"]):
-            process = start(*arguments, *options, **surroundings)
-            output, errors = process.communicate(timeout=PATIENCE)
-            assert (process.returncode, errors) == (0, "")
-            assert ("; 4 from the cache" in output) == (options[0] == "--cache")
-            tables.append((tmp_path / "f.csv").read_bytes())
-        assert tables[0] == tables[1]
 
     def test_ctrl_c_in_this_process(self, songs, tmp_path, monkeypatch):
         from harmonium.audio import extraction
@@ -217,11 +170,3 @@ class TestInterruptions:
         assert f"Stopped after 2 of 3 files. They are kept in {tmp_path};" in result.stderr
         result = run(songs, "-o", tmp_path / "f.csv", "--no-cache")
         assert "Stopped after 2 of 3 files. Nothing was kept" in result.stderr
-
-
-def _is_whole(file):
-    database = sqlite3.connect(file, timeout=PATIENCE)
-    try:
-        return database.execute("PRAGMA integrity_check").fetchone() == ("ok",)
-    finally:
-        database.close()

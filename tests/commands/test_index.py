@@ -3,15 +3,23 @@
 import json
 import os
 import re
+import shutil
+from functools import partial
 
+import numpy as np
 import polars as pl
 import pytest
+from command_line import run, run_main
 from noise_files import write
-from typer.testing import CliRunner
+from odd_extractors import kept_in_cache
+from processes_in_tests import PATIENCE, end, start, wait_until
+from sound_files import timed_noise, write_sndfile
 
-from harmonium.cli import app
-from harmonium.errors import LibraryError
+from harmonium.audio import musicnn
+from harmonium.audio.extractors import get_extractor
+from harmonium.errors import DataError, LibraryError
 from harmonium.library import Library
+from harmonium.library.store.schema import EXTRACTOR
 
 
 @pytest.fixture
@@ -19,11 +27,7 @@ def call(tmp_path, monkeypatch):
     """Runs harmonium with a library and a cache of its own."""
     monkeypatch.setenv("HARMONIUM_LIBRARY", str(tmp_path / "library.db"))
     monkeypatch.setenv("HARMONIUM_CACHE", str(tmp_path / "cache"))
-
-    def call(*arguments):
-        return CliRunner().invoke(app, [*map(str, arguments)])
-
-    return call
+    return partial(run, catch_exceptions=True)
 
 
 @pytest.fixture
@@ -37,6 +41,12 @@ def music(tmp_path):
     for k in range(2):
         write(folder / f"{k}.flac", k, tags=["Rock"], seconds=1)
     return folder
+
+
+@pytest.fixture
+def terminal(monkeypatch):
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("COLUMNS", "10000")
 
 
 def counts(output):
@@ -54,9 +64,8 @@ def test_indexing_as_json_and_what_cannot_be_used(index, music):
     assert f"{music / 'bad.mp3'}: cannot be decoded" in done.stderr
 
 
-def test_people_are_told_in_sentences(index, music, monkeypatch):
-    monkeypatch.setenv("FORCE_COLOR", "1")
-    monkeypatch.setenv("COLUMNS", "10000")
+def test_people_are_told_in_sentences(index, music, terminal):
+    write(music / ".attic" / "old.flac", 7, seconds=1)
     index(music)
     (music / "0.flac").rename(music / "zero.flac")
     (music / "1.flac").unlink()
@@ -64,16 +73,8 @@ def test_people_are_told_in_sentences(index, music, monkeypatch):
     assert "1 moved, 1 missing; 1 track in the library" in shown
     assert f"{music / '0.flac'} → {music / 'zero.flac'}" in shown
     assert "Missing; people's tags are kept:" in shown
-
-
-def test_hidden_folders_are_counted_and_named(index, music, monkeypatch):
-    write(music / ".attic" / "old.flac", 7, seconds=1)
-    assert counts(index(music).stdout)["hidden folders"] == 1
-    assert json.loads(index("--json").stdout)["hidden"] == [str(music / ".attic")]
-    monkeypatch.setenv("FORCE_COLOR", "1")
-    monkeypatch.setenv("COLUMNS", "10000")
-    shown = index(music).stdout
     assert f"Hidden folders, skipped; name one to index it:\n  {music / '.attic'}" in shown
+    assert json.loads(index("--json").stdout)["hidden"] == [str(music / ".attic")]
 
 
 def test_a_dry_run_says_what_would_be_new(call, index, music, tmp_path):
@@ -95,14 +96,14 @@ def test_importing_a_table(call, index, music, tmp_path):
     index(music)
     table = tmp_path / "tags.csv"
     table.write_text("user,path,tag\nann,0.flac,Jazz\nann,9.flac,Jazz\n")
+    for place, reason in ((tmp_path / "no" / "x.csv", "there is no folder"), (music, "a folder")):
+        assert reason in str(call("import", table, "--unmatched", place).exception)
     trial = call("import", table, "--dry-run")
     assert counts(trial.stdout)["change"] == 0
     done = call("import", table, "--unmatched", tmp_path / "lost.csv")
     assert done.exit_code == 1
-    assert counts(done.stdout) == {
-        **{"rows": 2, "matched": 1, "added": 1},
-        **{"tracks": 1, "tags": 1, "change": 1},
-    }
+    ones = ("matched", "added", "tracks", "tags", "change")
+    assert counts(done.stdout) == {"rows": 2, **dict.fromkeys(ones, 1)}
     assert "1 row of 1 item without a track:" in done.stderr
     assert "9.flac: no such track" in done.stderr
     lost = pl.read_csv(tmp_path / "lost.csv")
@@ -125,8 +126,7 @@ def test_importing_what_the_files_say(call, index, music, tmp_path):
 
 
 def test_tags_that_harmonium_wrote_are_no_failure(call, index, music, tmp_path):
-    for path in music.iterdir():
-        path.unlink()
+    shutil.rmtree(music)
     write(music / "0.flac", 0, seconds=1)
     index(music)
     table = tmp_path / "tags.csv"
@@ -140,31 +140,17 @@ def test_tags_that_harmonium_wrote_are_no_failure(call, index, music, tmp_path):
     assert "Nothing to import: the files have 1 tag, all written by Harmonium" in done.stderr
 
 
-def test_an_import_is_not_done_where_the_rest_cannot_be_written(call, index, music, tmp_path):
+@pytest.mark.parametrize(
+    ("arguments", "word"), [([], "Name a table, or"), (["--from-files", "t.csv"], "not both")]
+)
+def test_importing_both_or_nothing_is_wrong_usage(call, arguments, word):
+    done = call("import", *arguments)
+    assert done.exit_code == 2
+    assert word in done.output
+
+
+def test_people_are_told_how_to_take_an_import_back(call, index, music, tmp_path, terminal):
     index(music)
-    table = tmp_path / "tags.csv"
-    table.write_text("user,path,tag\nann,0.flac,jazz\n")
-    for place, reason in ((tmp_path / "no" / "x.csv", "there is no folder"), (music, "a folder")):
-        done = call("import", table, "--unmatched", place)
-        assert reason in str(done.exception)
-    with Library.open(tmp_path / "library.db") as library:
-        assert not len(library.opinions.tags())
-
-
-def test_importing_both_or_nothing_is_wrong_usage(call, tmp_path):
-    for arguments, word in (
-        ([], "Name a table, or"),
-        (["--from-files", tmp_path / "t.csv"], "not both"),
-    ):
-        done = call("import", *arguments)
-        assert done.exit_code == 2
-        assert word in done.output
-
-
-def test_people_are_told_how_to_take_an_import_back(call, index, music, tmp_path, monkeypatch):
-    index(music)
-    monkeypatch.setenv("FORCE_COLOR", "1")
-    monkeypatch.setenv("COLUMNS", "10000")
     table = tmp_path / "tags.csv"
     table.write_text("path,tag\n0.flac,jazz\n1.flac,jazz\n")
     shown = call("import", table, "--person", "me").stdout
@@ -197,3 +183,106 @@ def test_known_unreadable_files_are_no_news_and_one_copy_is_one(index, music, mo
     assert "bad.mp3" not in again.output
     words = " ".join(re.sub(r"\x1b\[[0-9;]*m", "", again.output).split())
     assert "1 copy, 1 unreadable as before, 2 unchanged" in words
+
+
+@pytest.fixture
+def songs(tmp_path):
+    folder = tmp_path / "music"
+    folder.mkdir()
+    for k in range(2):
+        write_sndfile(folder / f"{k}.wav", timed_noise(4, 8_000, seed=k), 8_000)
+    return folder
+
+
+@pytest.fixture
+def index_by(call, data_home):
+    return lambda *arguments: run_main("index", *arguments, "--engine", "serial")
+
+
+def used(tmp_path):
+    """The extractor that the library was indexed with."""
+    with Library.open(str(tmp_path / "library.db")) as library:
+        return library.settings.get(EXTRACTOR).partition("@")[0]
+
+
+@pytest.mark.parametrize("content", [None, b"RIFF" + bytes(1000)])
+def test_without_weights_the_old_features_work(content, index_by, songs, tmp_path, monkeypatch):
+    file = tmp_path / "musicnn.safetensors"
+    if content:
+        file.write_bytes(content)
+    monkeypatch.setattr(musicnn, "FILE", file)
+    musicnn.load_networks.cache_clear()
+    done = index_by(songs)
+    assert (done.exit_code, done.stderr.count("Error:")) == (2, 1)
+    assert "Install Harmonium again" in " ".join(done.stderr.split())
+    assert index_by(songs, "--extractor", "timbre").exit_code == 0
+    assert used(tmp_path) == "timbre"
+
+
+def test_a_new_library_is_indexed_with_musicnn(index_by, songs, tmp_path):
+    done = index_by(songs, "--json")
+    assert (done.exit_code, done.stderr) == (0, "")
+    assert used(tmp_path) == "musicnn"
+    with Library.open(str(tmp_path / "library.db")) as library:
+        assert library.tracks.features(library.tracks.ids(), extractor="musicnn")[1].shape[1] == 400
+
+
+def test_a_library_keeps_its_extractor_until_another_is_named(index_by, songs, tmp_path):
+    index_by(songs, "--extractor", "timbre")
+    done = index_by("--json")
+    assert "keeps the features of timbre" in done.stderr
+    assert used(tmp_path) == "timbre"
+    index_by("--extractor", "musicnn")
+    assert used(tmp_path) == "musicnn"
+    assert index_by("--json").stderr == ""
+    assert used(tmp_path) == "musicnn"
+
+
+def test_windows_are_as_many_as_before_unless_others_are_named(index_by, songs, tmp_path):
+    index_by(songs, "--windows", "1")
+    assert used(tmp_path) == "paper"
+    assert index_by("--windows", "3", "--json").stderr == ""
+    assert used(tmp_path) == "paper*3"
+    index_by("--json")
+    assert used(tmp_path) == "paper*3"
+    assert "chooses its windows itself" in index_by("-e", "musicnn", "--windows", "3").stderr
+
+
+def test_the_list_says_how_good_and_how_fast():
+    records = {one["name"]: one for one in json.loads(run("extractor", "list", "--json").stdout)}
+    assert records["paper"]["features"] == 389
+    assert records["musicnn"]["features"] == 400
+    assert records["musicnn"]["heads"] == 100
+    assert records["musicnn"]["auc"] > records["paper"]["auc"] > 0.6
+    assert records["musicnn"]["milliseconds"] > 0
+
+
+def test_seconds_are_not_for_windows_of_its_own(songs, tmp_path):
+    with pytest.raises(DataError, match="'musicnn' sets its own windows"):
+        run("features", songs, "-o", tmp_path / "a.csv", "-e", "musicnn", "--seconds", 5)
+
+
+@pytest.mark.long
+def test_killed_and_resumed_it_has_the_features_of_an_undisturbed_run(index_by, tmp_path):
+    folder = tmp_path / "many"
+    folder.mkdir()
+    for k in range(8):
+        write_sndfile(folder / f"{k}.wav", timed_noise(7, 8_000, seed=k), 8_000)
+    command = ("-c", "from harmonium.cli import main; main()", "index", folder, "-j", 2)
+    process = start(*command)
+    try:
+        wait_until(lambda: kept_in_cache(tmp_path / "cache") >= 3, "some files in the cache")
+    finally:
+        end(process)
+    process = start(*command)
+    _, errors = process.communicate(timeout=PATIENCE)
+    assert (process.returncode, errors) == (0, "")
+    assert kept_in_cache(tmp_path / "cache") == 8
+    extractor = get_extractor("musicnn")
+    with Library.open(str(tmp_path / "library.db")) as library:
+        tracks = list(library.tracks.all())
+        ids = [track.id for track in tracks]
+        X = library.tracks.features(ids, extractor="musicnn")[1]
+    assert len(tracks) == 8
+    for track, x in zip(tracks, X, strict=True):
+        np.testing.assert_allclose(x, extractor.extract(track.path)[:400], atol=1e-6)

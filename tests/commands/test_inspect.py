@@ -109,29 +109,29 @@ def models(tmp_path_factory):
     return folder
 
 
-def run(monkeypatch, *arguments):
-    """Exit code, and what was written to the screen in one line each."""
+@pytest.fixture(autouse=True)
+def wide(monkeypatch):
     monkeypatch.setenv("COLUMNS", "500")
+
+
+def run(*arguments):
     done = run_main("inspect", *arguments)
     return done.exit_code, done.stdout, done.stderr
 
 
-def test_the_command_draws_a_png(song, tmp_path, monkeypatch):
+def test_the_command_draws_a_png(song, tmp_path):
     path = tmp_path / "clip.png"
-    assert run(monkeypatch, song, "-o", path, "--start", "0.5", "--seconds", "2") == (
-        0,
-        f"Drawn: {path}\n",
-        "",
-    )
+    done = run(song, "-o", path, "--start", "0.5", "--seconds", "2")
+    assert done == (0, f"Drawn: {path}\n", "")
     picture = imread(path)
     assert picture.shape == (1275, 1650, 4)
     assert len(np.unique(picture[::3, ::3, 1])) > 100  # shades of green
 
 
 @pytest.mark.parametrize("model", ["named", "numbered"])
-def test_a_models_tags_are_drawn_too(model, song, models, tmp_path, monkeypatch):
+def test_a_models_tags_are_drawn_too(model, song, models, tmp_path):
     path = tmp_path / "clip.svg"
-    code, _, err = run(monkeypatch, song, "-o", path, "--model", models / model, "--tags", "2")
+    code, _, err = run(song, "-o", path, "--model", models / model, "--tags", "2")
     assert (code, err) == (0, "")
     drawn = path.read_text(encoding="utf-8")
     found = [tag for tag in ("calm", "loud", "odd") if f"<!-- {tag} -->" in drawn]
@@ -151,12 +151,10 @@ def test_a_models_tags_are_drawn_too(model, song, models, tmp_path, monkeypatch)
         (("-o", "a.png", "--model", "{named}", "-e", "no"), "There is no extractor 'no'"),
     ],
 )
-def test_what_cannot_be_drawn_is_one_message(
-    options, message, song, models, tmp_path, monkeypatch, capsys
-):
+def test_what_cannot_be_drawn_is_one_message(options, message, song, models, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     options = [option.format(named=models / "named", other=models / "other") for option in options]
-    code, out, err = run(monkeypatch, song, *options)
+    code, out, err = run(song, *options)
     assert (code, out) == (2, "")
     assert err.startswith("Error: ")
     assert err.count("\n") == 1

@@ -5,12 +5,14 @@ import json
 import os
 import re
 from datetime import UTC, datetime
+from operator import attrgetter
 from typing import NamedTuple
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
+from rich.progress import Progress
 from rich.text import Text
 
 from harmonium.commands import output
@@ -21,20 +23,14 @@ from harmonium.library.filetags import FieldChange, FileChange, UnwrittenTag
 from harmonium.library.write import PlannedFile, WritePlan
 
 
-@pytest.fixture
-def terminal(monkeypatch):
+def terminal(width=80, colours=False):
     """An Output of a terminal, and a function that gives what was printed on it."""
-
-    def make(width=80, colours=False):
-        out = Output()
-        file = io.StringIO()
-        out.console = out.errors = Console(
-            file=file, force_terminal=True, width=width, no_color=not colours, legacy_windows=False
-        )
-        out.form = "terminal"
-        return out, file.getvalue
-
-    return make
+    out, file = Output(), io.StringIO()
+    out.console = out.errors = Console(
+        file=file, force_terminal=True, width=width, no_color=not colours, legacy_windows=False
+    )
+    out.form = "terminal"
+    return out, file.getvalue
 
 
 def plain(text):
@@ -50,25 +46,21 @@ class Record(NamedTuple):
 
 
 RECORD = Record("hip hop", 0.25, 1200, datetime(2026, 1, 2, 3, 4, tzinfo=UTC))
-COLUMNS = {
-    "Tag": lambda one: one.tag,
-    ">Probability": lambda one: one.probability,
-    ">N": lambda one: one.n,
-    "At": lambda one: one.at,
-    "None": lambda one: None,
-}
+NAMES = {"Tag": "tag", ">Probability": "probability", ">N": "n", "At": "at"}
+COLUMNS = {title: attrgetter(name) for title, name in NAMES.items()} | {"None": lambda one: None}
 
 
-def test_records_as_json_as_lines_and_as_a_table(capsys, terminal):
+def test_records_as_json_as_lines_and_as_a_table(capsys):
     Output(as_json=True).show([RECORD], COLUMNS)
     (found,) = json.loads(capsys.readouterr().out)
     assert found == RECORD._asdict() | {"at": "2026-01-02T03:04:00+00:00"}
     Output().show([RECORD], COLUMNS)
     assert capsys.readouterr().out == "hip hop\t0.2500\t1200\t2026-01-02T03:04:00+00:00\t\n"
     out, shown = terminal()
-    out.show([RECORD], COLUMNS, title="Tags")
-    title, head, row = plain(shown())
-    assert (title, head.split()) == ("Tags", ["Tag", "Probability", "N", "At", "None"])
+    out.show([RECORD], COLUMNS, empty="No tags.")
+    out.show([], COLUMNS, empty="No tags.")
+    head, row, nothing = plain(shown())
+    assert (head.split(), nothing) == (["Tag", "Probability", "N", "At", "None"], "No tags.")
     assert row.startswith("hip hop         25 %  1,200  2026-01-0")
     Output(as_json=True).json(iter([{"a": [1]}, {"b": "\udcff"}]))
     assert json.loads(capsys.readouterr().out) == [{"a": [1]}, {"b": "\udcff"}]
@@ -88,14 +80,14 @@ def test_names_do_nothing_to_the_terminal(text, shown):
     assert printable(text) == shown
 
 
-def test_lines_are_broken_between_words_and_a_path_stays_whole(terminal):
+def test_lines_are_broken_between_words_and_a_path_stays_whole():
     path = "/music/" + "x" * 40
     out, shown = terminal(width=30)
     out.say(f"What was said of all these tracks is kept: {path}")
     assert plain(shown()) == ["What was said of all these", "tracks is kept:", path]
 
 
-def test_failures_do_nothing_to_the_terminal_and_are_cut_short(terminal):
+def test_failures_do_nothing_to_the_terminal_and_are_cut_short():
     out, shown = terminal()
     out.failures([("a\x1b[2Jb", "gone"), *((f"{i}", "no") for i in range(39))])
     lines = plain(shown())
@@ -106,10 +98,9 @@ def test_failures_do_nothing_to_the_terminal_and_are_cut_short(terminal):
 def test_a_bar_shows_no_numbers_that_are_not_known(monkeypatch):
     made = []
 
-    class Kept(output.Progress):
-        def __init__(self, *columns, **options):
-            super().__init__(*columns, **options)
-            made.append(self)
+    def kept(*columns, **options):
+        made.append(Progress(*columns, **options))
+        return made[0]
 
     def picture():
         console = Console(width=80)
@@ -117,7 +108,7 @@ def test_a_bar_shows_no_numbers_that_are_not_known(monkeypatch):
             console.print(made[0].get_renderable())
         return captured.get()
 
-    monkeypatch.setattr(output, "Progress", Kept)
+    monkeypatch.setattr(output, "Progress", kept)
     out = Output()
     out.errors = Console(force_terminal=True, width=80)
     with out.errors.capture(), out.bar("listening", at_first="looking for music") as progress:
@@ -142,14 +133,10 @@ def planned(*fields, left_out=()):
     return PlannedFile(None, FileChange(**about, fields=fields, left_out=left_out))
 
 
-@pytest.fixture
-def plan():
+def test_the_difference_on_a_terminal():
     genre = FieldChange("genre", ("Rock", "Old"), ("Rock", "late night"), ("TCON",))
     skipped = (UnwrittenTag("loud", "on the ignore list"),)
-    return WritePlan([planned(genre, left_out=skipped)], n_unchanged=2)
-
-
-def test_the_difference_on_a_terminal(plan, terminal):
+    plan = WritePlan([planned(genre, left_out=skipped)], n_unchanged=2)
     out, shown = terminal()
     show_plan(out, plan)
     assert plain(shown()) == [
@@ -164,7 +151,7 @@ def test_the_difference_on_a_terminal(plan, terminal):
     assert "\x1b[32m+late" in shown()
 
 
-def test_long_values_stay_in_their_column(terminal):
+def test_long_values_stay_in_their_column():
     many = FieldChange("genre", (), tuple(f"tag{i}" for i in range(30)), ("TCON",))
     out, shown = terminal(width=40)
     show_changes(out.console, [planned(many)])

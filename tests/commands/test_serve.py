@@ -5,27 +5,32 @@ import signal
 import socket
 import subprocess
 import sys
+import time
 
 import httpx
 import pytest
 from command_line import run_main as run
+from some_tracks import say as put_tags
+from tagged_files import untagged
+from web_server import serving
 
+from harmonium.library import Library
+from harmonium.library.filetags import read_tags
+from harmonium.library.store.tracks import Track
+from harmonium.web import jobs
 from harmonium.web.app import bind
 from harmonium.web.guard import ServerSettings
 
 CODE = "from harmonium.cli import main; main()"
 
 
-def test_a_port_that_is_taken_is_named(tmp_path):
+def test_a_port_that_is_taken_and_a_token_that_is_too_short_are_named(tmp_path):
     with socket.create_server(("127.0.0.1", 0)) as other:
         port = other.getsockname()[1]
         done = run("serve", "--no-browser", "--port", port, "-L", tmp_path / "l.db")
     assert done.exit_code == 2
     assert f"Cannot listen on 127.0.0.1:{port}" in " ".join(done.stderr.split())
     assert "--port" in done.stderr
-
-
-def test_a_token_that_is_too_short_is_refused(tmp_path):
     file = tmp_path / "token"
     file.write_text("short\n")
     done = run("serve", "--no-browser", "--token-file", file, "-L", tmp_path / "l.db")
@@ -61,3 +66,68 @@ def test_answers_are_sent_at_once():
     """Of a socket whose protocol is 0, asyncio does not switch off the wait for more to send."""
     with bind(ServerSettings(port=0)) as found:
         assert found.proto == socket.IPPROTO_TCP
+
+
+N_SONGS, LAST = 80, "said just before"
+
+
+@pytest.fixture
+def songs(tmp_path):
+    """A library of songs that ann has tagged, and their files."""
+    files = [tmp_path / "music" / f"{i:03}.flac" for i in range(N_SONGS)]
+    files[0].parent.mkdir()
+    with Library.open(tmp_path / "library.db") as library, library.begin():
+        for i, file in enumerate(files):
+            file.write_bytes(untagged("flac"))
+            (number,) = library.tracks.put([Track(str(file), f"{i:064x}")])
+            put_tags(library, "ann", number, present=["surf rock"])
+    return tmp_path / "library.db", files
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGKILL])
+def test_a_server_that_is_stopped_or_killed_goes_on_where_it_was(songs, how):
+    place, files = songs
+    command = [sys.executable, "-c", CODE, "serve", "--no-browser", "--port", "0", "-L", str(place)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as it:
+        address = it.stdout.readline().split()[-1]
+        with httpx.Client(base_url=f"{address}api/v1/", timeout=60) as client:
+            client.post("tracks/1/say", json={"yes": [LAST]})
+            job = client.post("write", json={"precision": 0}).json()
+            while client.get(f"jobs/{job['id']}").json()["text"] != "Writing":
+                time.sleep(0.02)
+        it.send_signal(how)
+        _, said = it.communicate(timeout=60)
+    assert it.returncode in (0, -how)
+    assert "Traceback" not in said
+    genres = [set(read_tags(str(file)).genre) for file in files]  # each can be read
+    assert all(genre in (set(), {"surf rock"}, {"surf rock", LAST}) for genre in genres)
+    with Library.open(place) as library:
+        (record,) = library.settings.get(jobs.SETTING)
+    if how == signal.SIGTERM:  # it is done where the machine was quicker
+        assert record["state"] == ("done" if all(genres) else "waiting")
+    with serving(place) as client:
+        while (found := client.get(f"jobs/{job['id']}").json())["state"] not in ("done", "failed"):
+            time.sleep(0.05)
+        assert (found["state"], found["result"]["failed"]) == ("done", 0)
+        assert LAST in client.get("tracks/1").text
+    assert all("surf rock" in read_tags(str(file)).genre for file in files)
+
+
+def test_a_job_of_a_server_that_is_gone_is_shown_and_training_is_not_begun_again(songs):
+    place, _ = songs
+    with Library.open(place) as library:
+        common = {"text": "", "done": 1, "total": 5, "seconds": 1.0, "result": None, "error": None}
+        common |= {"started_at": "2026-01-01T00:00:00+00:00", "asked": {}}
+        gone = {"pid": 2**22 + 1, "machine": jobs.platform.node()}
+        elsewhere = {"pid": 1, "machine": "another machine"}
+        records = [
+            {"id": 1, "kind": "train", "state": "running", "server": gone, **common},
+            {"id": 2, "kind": "index", "state": "running", "server": elsewhere, **common},
+            {"id": 3, "kind": "write", "state": "done", "server": gone, **common},
+        ]
+        library.settings.set(jobs.SETTING, records)
+    with serving(place) as client:
+        states = {job["id"]: job["state"] for job in client.get("jobs").json()["jobs"]}
+        assert states == {1: "stopped", 2: "running", 3: "done"}
+        assert "Start it again" in client.get("jobs/1").json()["error"]

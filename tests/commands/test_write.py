@@ -3,21 +3,22 @@
 import json
 import os
 import shutil
-import subprocess
-import sys
+from unittest.mock import DEFAULT, patch
 
 import mutagen
-import numpy as np
 import pytest
 from command_line import run
-from places import HELPERS
+from noise_files import write as write_noise
+from processes_in_tests import reports_of_killed
 from sqlalchemy import select
-from tagged_files import decoded, tagged
+from tagged_files import tagged
 from written_music import make_songs, predict, say
 
 from harmonium.errors import DataError, LibraryError
 from harmonium.library import write as writing
-from harmonium.library.filetags import audio_digest, read_tags
+from harmonium.library.filetags import apply_change, read_tags
+from harmonium.library.filetags import undo as undo_change
+from harmonium.library.index import index
 from harmonium.library.store.schema import track
 from harmonium.library.store.tracks import Track
 from harmonium.library.write import last_change
@@ -48,24 +49,6 @@ def changed(songs):
     return [kind for kind, path in songs.items() if path.read_bytes() != tagged(kind)]
 
 
-def test_a_round_trip_through_the_commands(songs, write, place):
-    """Of all formats: tests/library/filetags/test_write_formats.py."""
-    song = songs["mp3"]
-    before, sound = song.read_bytes(), audio_digest(song)
-    done = write(song, "-f", "mellow=mood", "-f", "dreamy=mood", "--scores")
-    assert done.exit_code == 0, done.output
-    assert song.read_bytes() != before
-    assert audio_digest(song) == sound
-    np.testing.assert_array_equal(decoded(song.read_bytes()), decoded(before))
-    tags = read_tags(song)
-    assert tags.genre == (*OLD, "guitar", "hip hop")
-    assert tags.mood == ("dreamy", "mellow")
-    scores = {"dreamy": 1, "guitar": 0.9, "hip hop": 0.6, "mellow": 0.4}
-    assert tags.scores == pytest.approx(scores, abs=1e-3)
-    assert run("undo", "-L", place).exit_code == 0
-    assert song.read_bytes() == before
-
-
 class TestWhat:
     @pytest.mark.parametrize(
         ("options", "added"),
@@ -80,22 +63,11 @@ class TestWhat:
         assert write("--yes", *options).exit_code == 0
         assert {read_tags(song).genre for song in songs.values()} == {(*OLD, *added)}
 
-    def test_what_people_reject_is_not_written(self, songs, library, write):
+    def test_what_people_reject_and_what_files_have_is_not_written(self, songs, library, write):
         say(library, [("bob", "guitar", -1), ("bob", "dreamy", -1)])
+        say(library, [("tags of files", "élan vital!", 1)], kind="file")
         write("--yes")
         assert read_tags(songs["flac"]).genre == (*OLD, "hip hop", "mellow")
-
-    def test_tags_that_were_found_in_files_are_in_them_already(self, songs, library, write):
-        say(library, [("tags of files", "élan vital!", 1)], kind="file")
-        write("--yes", "--people")
-        assert read_tags(songs["flac"]).genre == (*OLD, "dreamy")
-
-    def test_the_spelling_of_the_file_counts(self, songs, write):
-        file = mutagen.File(songs["flac"])
-        file["genre"] = ["Hip-Hop"]
-        file.save()
-        write(songs["flac"])
-        assert read_tags(songs["flac"]).genre == ("Hip-Hop", "dreamy", "guitar", "mellow")
 
     def test_only_the_tracks_that_are_named_or_found(self, songs, library, write, place):
         assert write(songs["mp3"].parent, "#3", "--yes").exit_code == 0
@@ -139,11 +111,12 @@ class TestWhat:
 class TestRules:
     def test_options(self, songs, write):
         options = ["--ignore", "loud", "--ignore", "hip hop", "--alias", "guitar=Gitarre"]
-        options += ["--default-field", "grouping", "--mode", "overwrite"]
+        options += ["--default-field", "grouping", "--mode", "overwrite", "--scores"]
         assert write("--yes", *options).exit_code == 0
         tags = read_tags(songs["m4a"])
         assert tags.grouping == ("dreamy", "Gitarre", "mellow")
         assert tags.genre == OLD
+        assert tags.scores == pytest.approx({"dreamy": 1, "Gitarre": 0.9, "mellow": 0.4}, abs=1e-3)
 
     def test_a_file_of_rules_to_which_options_add(self, songs, write, tmp_path):
         rules = tmp_path / "rules.toml"
@@ -162,8 +135,15 @@ class TestRules:
         assert library.settings.get("write_rules") == {}
 
     @pytest.mark.parametrize(
-        ("text", "word"),
+        ("arguments", "word"),
         [
+            (["--field", "mellow"], "--field .* got 'mellow'"),
+            (["--field", "mood", "--default-field", "genre"], "mood and genre"),
+            (["--alias", "=x"], "--alias"),
+            (["--mode", "mix"], "'mode'"),
+            (["--id3", "5"], "'id3_version'"),
+            (["--only", "guitr", "-n"], "guitr.*Did you mean guitar"),
+            (["--rules", "nowhere.toml"], "cannot be read"),
             ('colour = "red"', "colour"),
             ('ignore = "loud"', "a list of tags"),
             ("[fields]\nmellow = 3", "mellow"),
@@ -173,25 +153,10 @@ class TestRules:
             ("mode = ", "TOML"),
         ],
     )
-    def test_bad_rules(self, songs, write, tmp_path, text, word):
-        rules = tmp_path / "rules.toml"
-        rules.write_text(text, encoding="utf-8")
-        with pytest.raises(DataError, match=word):
-            write("--rules", rules)
-
-    @pytest.mark.parametrize(
-        ("arguments", "word"),
-        [
-            (["--field", "mellow"], "--field .* got 'mellow'"),
-            (["--field", "mood", "--default-field", "genre"], "mood and genre"),
-            (["--alias", "=x"], "--alias"),
-            (["--mode", "mix"], "'mode'"),
-            (["--id3", "5"], "'id3_version'"),
-            (["--rules", "nowhere.toml"], "cannot be read"),
-            (["--only", "guitr", "-n"], "guitr.*Did you mean guitar"),
-        ],
-    )
-    def test_bad_options(self, songs, write, arguments, word):
+    def test_bad_options_and_files_of_rules(self, songs, write, tmp_path, arguments, word):
+        if isinstance(arguments, str):
+            (tmp_path / "rules.toml").write_text(arguments)
+            arguments = ["--rules", tmp_path / "rules.toml"]
         with pytest.raises(DataError, match=word):
             write(*arguments)
 
@@ -276,9 +241,9 @@ def written(songs, write):
     return songs
 
 
-def add_genre(path, genre="Swing"):
+def change_title(path):
     file = mutagen.File(path)
-    file["genre"] = [*file["genre"], genre]
+    file["title"] = ["Another title"]
     file.save()
 
 
@@ -307,7 +272,7 @@ def test_step_by_step_back_to_the_beginning_and_forward_again(written, library, 
 
 
 def test_a_file_that_was_changed_since_is_left_and_does_not_block(written, library, undo):
-    add_genre(written["flac"])
+    change_title(written["flac"])
     edited, number = written["flac"].read_bytes(), last_change(library).id
     done = undo()
     assert done.exit_code == 1
@@ -324,15 +289,8 @@ def test_a_file_that_was_changed_since_is_left_and_does_not_block(written, libra
         undo()
     assert undo(number, "--fields-only").exit_code == 0
     assert library.changes.get(number).undone_by is not None
-
-
-def test_the_fields_alone_of_a_file_that_was_changed_since(written, undo):
-    file = mutagen.File(written["flac"])
-    file["title"] = ["Another title"]
-    file.save()
-    assert undo("--fields-only").exit_code == 0
-    assert read_tags(written["flac"]).genre == OLD
-    assert read_tags(written["flac"]).title == "Another title"
+    tags = read_tags(written["flac"])
+    assert (tags.genre, tags.title) == (OLD, "Another title")
 
 
 def test_what_a_file_is_called_does_not_change_the_reason(library, undo, write, tmp_path):
@@ -347,7 +305,7 @@ def test_what_a_file_is_called_does_not_change_the_reason(library, undo, write, 
     assert f"{song.name}: it is read-only" in one_line(done.stderr)
 
 
-def test_of_several_later_writes_the_last_has_to_be_undone_first(written, library, undo, write):
+def test_the_last_of_several_writes_is_named_until_it_is_undone(written, library, undo, write):
     numbers = [last_change(library).id]
     for tag in ("rainy", "sunny"):
         say(library, [("bob", tag, 1)])
@@ -356,21 +314,14 @@ def test_of_several_later_writes_the_last_has_to_be_undone_first(written, librar
     done = undo(numbers[0])
     assert done.exit_code == 2
     assert f"change {numbers[-1]} wrote to it later" in one_line(done.stderr)
-    for number in reversed(numbers):
+    for number in numbers[:0:-1]:
         assert undo(number).exit_code == 0
-    assert changed(written) == []
-
-
-def test_a_later_write_that_was_undone_is_not_named(written, library, undo, write):
-    first = last_change(library).id
-    say(library, [("bob", "rainy", 1)])
-    write("--yes")
-    assert undo().exit_code == 0
-    add_genre(written["flac"])
-    done = undo(first)
+    change_title(written["flac"])
+    done = undo(numbers[0])
     assert done.exit_code == 1
     assert "it was changed since" in one_line(done.stderr)
     assert "wrote to it later" not in one_line(done.stderr)
+    assert changed(written) == ["flac"]
 
 
 def test_a_file_that_was_moved_and_one_that_is_gone(written, library, undo, tmp_path):
@@ -384,30 +335,15 @@ def test_a_file_that_was_moved_and_one_that_is_gone(written, library, undo, tmp_
     assert new.read_bytes() == tagged("flac")
 
 
-class Second:
-    """Does what it stands for once, and is interrupted then."""
-
-    def __init__(self, work):
-        self.work, self.calls = work, 0
-
-    def __call__(self, *arguments, **options):
-        self.calls += 1
-        if self.calls == 2:
-            raise KeyboardInterrupt
-        return self.work(*arguments, **options)
-
-
-def test_ctrl_c_while_writing_and_undoing(songs, undo, write, monkeypatch):
-    """The second file is never written."""
-    with monkeypatch.context() as patch:
-        patch.setattr(writing, "apply_change", Second(writing.apply_change))
+def test_ctrl_c_while_writing_and_undoing(songs, undo, write):
+    second = [DEFAULT, KeyboardInterrupt]
+    with patch.object(writing.filetags, "apply_change", wraps=apply_change, side_effect=second):
         done = write("--yes")
     assert (done.exit_code, done.stdout) == (130, "")
     assert "Stopped. Each file is either the old or the new one." in done.stderr
     assert changed(songs) == ["mp3"]
     assert write("--yes").exit_code == 0
-    with monkeypatch.context() as patch:
-        patch.setattr(writing, "undo", Second(writing.undo))
+    with patch.object(writing.filetags, "undo", wraps=undo_change, side_effect=second):
         done = undo()
     assert (done.exit_code, done.stderr) == (130, "Stopped. To continue: harmonium undo 3\n")
     assert len(changed(songs)) == 2
@@ -428,10 +364,8 @@ def test_tags_that_a_later_change_touched_stay(songs, library, undo):
 
 def test_the_list_and_the_result_for_programs(written, undo):
     rows = [line.split("\t") for line in undo("--list").stdout.splitlines()]
-    assert [(row[0], row[2], row[3]) for row in rows] == [
-        ("2", "write", "tags written to 3 files"),
-        ("1", "say", "3 tags"),
-    ]
+    assert [row[0] for row in rows] == ["2", "1"]
+    assert [row[2:4] for row in rows] == [["write", "tags written to 3 files"], ["say", "3 tags"]]
     done = json.loads(undo("--json").stdout)
     assert done == {"undone": 2, "change": 3, "tags": 0, "files": 3, "complete": True}
     found = json.loads(undo("--list", "--json").stdout)
@@ -442,10 +376,7 @@ def test_the_list_and_the_result_for_programs(written, undo):
 @pytest.mark.long
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
 def test_killed_at_any_moment_every_file_is_old_or_new_and_undo_restores_it(tmp_path):
-    arguments = [sys.executable, HELPERS / "killed.py", "write", tmp_path, "2", "8"]
-    done = subprocess.run(arguments, capture_output=True, text=True, check=False, timeout=600)
-    assert done.returncode == 0, done.stderr
-    reports = [json.loads(line) for line in done.stdout.splitlines()]
+    reports = reports_of_killed("write", tmp_path, "2", "8")
     assert [one["killed"] for one in reports] == [False] + [True] * 8
     assert set(reports[0]["songs"]) == {"new"}
     assert len({one["songs"].count("new") for one in reports[1:]}) > 3  # moments all over the write
@@ -454,3 +385,57 @@ def test_killed_at_any_moment_every_file_is_old_or_new_and_undo_restores_it(tmp_
         assert set(one["undone"]) == set(one["restored"]) == {"old"}
         assert set(one["again"]) == {"new"}
         assert one["left"] == []
+
+
+@pytest.fixture
+def files(library, tmp_path):
+    """A copy that comes first in the alphabet, and the album's own file."""
+    folder = tmp_path / "music"
+    names = ("Downloads/copy of a song.flac", "Zappa/song.flac")
+    paths = [folder / name for name in names]
+    for path in paths:
+        write_noise(path, 1, seconds=1)
+    index(library, [folder], extractor="timbre", engine="serial")
+    assert library.tracks.count() == 1
+    return paths
+
+
+def test_every_path_names_the_track(library, place, files):
+    for name in (*files, "Zappa/song.flac", "song", "copy of a song.flac"):
+        assert library.tracks.resolve(str(name)).id == 1
+        assert run("say", name, "--unsay", "rock", "-L", place).exit_code == 0
+    assert library.tracks.find(str(files[1])).id == 1
+
+
+def test_a_copy_is_new_once(library, files):
+    """It is counted in every run, and listed where it is new."""
+    first = index(library, [files[0].parents[1]], extractor="timbre", engine="serial")
+    assert len(first.copies) == 1
+    assert first.known_copies == {str(files[1])}
+    other = write_noise(files[0].with_name("another.flac"), 1, seconds=1)
+    report = index(library, extractor="timbre", engine="serial")
+    new = {path for path, _ in report.copies} - report.known_copies
+    assert new == {str(other)}
+
+
+def test_tags_are_written_to_each_and_taken_back_from_each(library, place, files):
+    before = [path.read_bytes() for path in files]
+    run("say", "#1", "rock", "-L", place)
+    assert run("write", "--yes", "-L", place).exit_code == 0
+    assert [read_tags(path).genre for path in files] == [("rock",)] * 2
+    assert library.tracks.get(1).path == str(files[0])
+    report = index(library, extractor="timbre", engine="serial")
+    assert not report.moved
+    assert run("undo", "-L", place).exit_code == 0
+    assert [path.read_bytes() for path in files] == before
+
+
+def test_tags_are_written_to_the_one_that_is_asked_for(library, place, files):
+    run("say", "#1", "rock", "-L", place)
+    for name in (files[1], files[1].parent):
+        planned = json.loads(run("write", name, "--dry-run", "--json", "-L", place).stdout)
+        assert [one["path"] for one in planned] == [str(files[1])]
+    assert run("write", files[1], "-L", place).exit_code == 0
+    assert [read_tags(path).genre for path in files] == [(), ("rock",)]
+    assert run("undo", "-L", place).exit_code == 0
+    assert read_tags(files[1]).genre == ()

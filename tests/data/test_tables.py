@@ -11,17 +11,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from harmonium.data import Triples, read_aliases, read_counts, read_triples, tables
-from harmonium.data.tables import (
-    distinct_rows,
-    encode,
-    encode_batches,
-    first_equal,
-    most_frequent,
-)
+from harmonium.data.tables import distinct_rows, encode, encode_batches, most_frequent
 from harmonium.errors import DataError, DataWarning
 
 HEADER = b"user,item,tag\n"
 GOOD = HEADER + b"ann,t1,rock\nben,t1,pop\nann,t2,rock\n"
+
+
+def packed(data):
+    """The data in gzip, the same bytes at any time: they are part of a test's name."""
+    return gzip.compress(data, mtime=0)
+
+
 EXPECTED = [("ann", "t1", "rock"), ("ben", "t1", "hip hop"), ("ann", "t2", "café")]
 FRAME = pl.DataFrame(
     [("ann", "t1", "Rock"), ("ben", "t1", "Hip-Hop"), ("ann", "t2", "Café"), ("ann", "t1", "rock")],
@@ -69,12 +70,6 @@ def test_names_that_share_a_hash_are_told_apart(monkeypatch):
     assert {0, 2} <= set(seeds)
 
 
-@given(st.lists(st.sampled_from([0, 1, 2**63, 2**64 - 1, 7]), max_size=40))
-@SETTINGS
-def test_first_equal_is_the_index_of_the_first(keys):
-    assert first_equal(np.array(keys, np.uint64)).tolist() == [keys.index(key) for key in keys]
-
-
 @pytest.mark.parametrize("size", [4, 2**31])  # packed into 63 bits, and too wide for that
 @given(st.lists(st.tuples(*[st.integers(0, 3)] * 3), max_size=40))
 @SETTINGS
@@ -98,8 +93,6 @@ def test_most_frequent_breaks_ties_by_the_alphabet(totals, n):
 
 @pytest.fixture
 def write(tmp_path):
-    """Writes text or bytes to a file and gives its path."""
-
     def write(content, name="tags.csv"):
         path = tmp_path / name
         path.write_bytes(content if isinstance(content, bytes) else content.encode())
@@ -156,11 +149,8 @@ def test_quotes_inside_an_unquoted_field_or_turned_off_are_ordinary_characters(w
     path = write('user\titem\ttag\nann\tt1\t"rock\nben\tt1\t"pop"\n', "tags.tsv")
     assert rows(read_triples(path, quote=None)) == [("ann", "t1", '"rock'), ("ben", "t1", '"pop"')]
     content = 'user,item,tag\nann,t1,7" vinyl\nben,t1,12" vinyl\nben,"t,2",x\n'
-    assert rows(read_triples(write(content))) == [
-        ("ann", "t1", '7" vinyl'),
-        ("ben", "t,2", "x"),
-        ("ben", "t1", '12" vinyl'),
-    ]
+    expected = [("ann", "t1", '7" vinyl'), ("ben", "t,2", "x"), ("ben", "t1", '12" vinyl')]
+    assert rows(read_triples(write(content))) == expected
 
 
 @pytest.mark.parametrize(
@@ -190,7 +180,8 @@ def test_normalisation_and_aliases(write):
     path = write("user,item,tag\nann,t1,Hip-Hop\nann,t1,rap\n")
     assert read_triples(path).tags.to_list() == ["hip hop", "rap"]
     assert read_triples(path, normalise=False).tags.to_list() == ["Hip-Hop", "rap"]
-    assert read_triples(path, aliases={"RAP": "hip hop"}).tags.to_list() == ["hip hop"]
+    chain = {"RAP": "Rap_music", "rap music": "hip hop"}
+    assert read_triples(path, aliases=chain).tags.to_list() == ["hip hop"]
     table = write("alias,tag\nRap,hip hop\n", "aliases.csv")
     assert read_triples(path, aliases=table).tags.to_list() == ["hip hop"]
     assert read_aliases(table) == {"Rap": "hip hop"}
@@ -200,15 +191,10 @@ def test_normalisation_and_aliases(write):
 
 def test_parquet_columns_may_be_numbers_and_categories(tmp_path):
     path = tmp_path / "tags.parquet"
-    frame = FRAME.with_columns(
-        pl.Series("user", [1, 2, 1, 1]), pl.col("tag").cast(pl.Categorical), extra=pl.lit(0.5)
-    )
-    frame.write_parquet(path)
-    assert rows(read_triples(path)) == [
-        ("1", "t1", "rock"),
-        ("1", "t2", "café"),
-        ("2", "t1", "hip hop"),
-    ]
+    user, tag = pl.Series("user", [1, 2, 1, 1]), pl.col("tag").cast(pl.Categorical)
+    FRAME.with_columns(user, tag, extra=pl.lit(0.5)).write_parquet(path)
+    expected = [("1", "t1", "rock"), ("1", "t2", "café"), ("2", "t1", "hip hop")]
+    assert rows(read_triples(path)) == expected
     assert rows(read_triples(path, user="item", item=0))[0] == ("t1", "1", "rock")
 
 
@@ -250,9 +236,8 @@ NAMES = TEXT.filter(lambda text: text.strip())
 @settings(deadline=None, max_examples=80)
 def test_what_polars_writes_is_read_back(tmp_path_factory, table, delimiter):
     path = tmp_path_factory.mktemp("round") / "trip.csv"
-    frame = pl.DataFrame(
-        table, schema=dict.fromkeys(["user", "item", "tag"], pl.String), orient="row"
-    )
+    schema = dict.fromkeys(["user", "item", "tag"], pl.String)
+    frame = pl.DataFrame(table, schema=schema, orient="row")
     frame.write_csv(path, separator=delimiter)
     triples = read_triples(path, delimiter=delimiter, normalise=False)
     assert rows(triples) == sorted(set(table))
@@ -300,25 +285,18 @@ def test_all_kinds_of_bad_rows_are_counted_in_one_warning(write):
         "1 with bytes that are not UTF-8 (line 12), 1 with an empty user (line 8), "
         "1 with an empty item (line 9), 2 with an empty tag (lines 10, 11)."
     )
-    assert triples.frame().rows() == [
-        ("ann", "t1", "rock"),
-        ("ben", "t1", "pop"),
-        ("ann", "t\n1", "pop"),
-    ]
+    expected = [("ann", "t1", "rock"), ("ben", "t1", "pop"), ("ann", "t\n1", "pop")]
+    assert triples.frame().rows() == expected
     assert triples.users.to_list() == ["ann", "ben"]
 
 
 @pytest.mark.parametrize(
     ("content", "reason"),
     [
-        (b"ann,t1,rock\nann,t1\n", r"1 with a wrong number of fields \(line 3\)"),
         (b"ann,t1,rock\r\nann,t1,x,y\r\n", r"1 with a wrong number of fields \(line 3\)"),
         (b"ann,t1,rock\n   \n", r"1 with a wrong number of fields \(line 3\)"),
-        (b"ann,t1,rock\n,t1,rock\n", r"1 with an empty user \(line 3\)"),
         (b'ann,t1,rock\n"",t1,rock\n', r"1 with an empty user \(line 3\)"),
-        (b"ann,t1,rock\nann,t1,__\n", r"1 with an empty tag \(line 3\)"),
         (b'"a\n\n\nb",t1,rock\nann,t1,__\n', r"1 with an empty tag \(line 6\)"),
-        (b"ann,t1,rock\nann,t1,\xff\n", r"1 with bytes that are not UTF-8 \(line 3\)"),
     ],
 )
 def test_one_bad_row(write, content, reason):
@@ -328,14 +306,10 @@ def test_one_bad_row(write, content, reason):
     assert len(triples) == 1
 
 
-def test_only_the_first_lines_are_named(write):
-    path = write(GOOD + b"ann,t1\n" * 1200)
-    _, message = warning_of(read_triples, path)
+def test_many_bad_rows_and_those_of_other_kinds_of_files(write, tmp_path):
+    _, message = warning_of(read_triples, write(GOOD + b"ann,t1\n" * 1200))
     assert "1,200 of 1,203 rows" in message
     assert "(lines 5, 6, 7, 8, 9 and 1,195 more)" in message
-
-
-def test_bad_rows_of_other_kinds_of_files(write, tmp_path):
     path = write(b"ann,t1\nann,t1,rock\nben,t1,pop\n")
     triples, message = warning_of(read_triples, path, header=False)
     assert "a wrong number of fields (line 1)" in message
@@ -381,13 +355,13 @@ def test_bad_counts_and_aliases(write):
         (b"", {}, "tags.csv is empty"),
         (b" \r\n\t\n", {}, "tags.csv is empty"),
         (b"\n\n", {"header": False}, "tags.csv is empty"),
-        (gzip.compress(b"", mtime=0), {}, "tags.csv is empty"),
+        (packed(b""), {}, "tags.csv is empty"),
         (HEADER, {}, "no row below it"),
         (b'"user","item","tag"', {}, "no row below it"),
         (HEADER + b"\r\n\n", {}, "no row below it"),
-        (gzip.compress(GOOD * 100)[:-20], {}, "cut short"),
-        (gzip.compress(GOOD)[:20] + bytes(20) + gzip.compress(GOOD)[40:], {}, "damaged gzip"),
-        (gzip.compress(GOOD)[:-8] + bytes(8), {}, "damaged gzip"),
+        (packed(GOOD * 100)[:-20], {}, "cut short"),
+        (packed(GOOD)[:20] + bytes(20) + packed(GOOD)[40:], {}, "damaged gzip"),
+        (packed(GOOD)[:-8] + bytes(8), {}, "damaged gzip"),
         (b"PAR1", {}, "is Parquet, not text"),
         (b"PK\3\4\0\0\0", {}, "is not a text file"),
         (GOOD.decode().encode("utf-16"), {}, "encoding='utf-16'"),
@@ -412,7 +386,7 @@ def test_places_that_cannot_be_read(write):
     path = write(GOOD)
     assert "is 'tags.csv'" in error_of(read_triples, path.with_name("tag.csv"))
     assert "nowhere does not exist" in error_of(read_triples, path.parent / "nowhere" / "x.csv")
-    assert "is a folder" in error_of(read_triples, path.parent)
+    assert "Is a directory" in error_of(read_triples, path.parent)
     assert "cannot be read" in error_of(read_triples, path / "below.csv")  # a file is no folder
     assert "shows its format" in error_of(read_triples, write(b"user\n", "tags.dat"))
 

@@ -8,15 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from harmonium.data import Triples, artist_groups, artist_key, normalise_tag
-from harmonium.data.tag_names import (
-    GenreTree,
-    TagSplitter,
-    builtin_tree,
-    normalise_names,
-    possible_parts,
-    read_tree,
-)
+from harmonium.data import Triples, artist_groups, artist_key, normalise_tag, tag_names
 from harmonium.errors import DataError
 
 TEXT = st.text(
@@ -57,7 +49,7 @@ def test_a_normal_tag_has_single_spaces_and_is_left_alone(tag):
 @settings(deadline=None, max_examples=100)
 def test_names_are_normalised_one_by_one(tags):
     tags += [f"a{chr(code)}B" for code in range(128)]
-    normal = normalise_names(pl.Series(tags, dtype=pl.String))
+    normal = tag_names.normalise_names(pl.Series(tags, dtype=pl.String))
     assert normal.to_list() == [normalise_tag(tag) for tag in tags]
 
 
@@ -77,9 +69,8 @@ def test_alias_tables_that_make_no_sense(aliases, message):
 
 
 def test_without_normalisation_aliases_are_taken_literally():
-    triples = Triples.from_columns(
-        ["u", "u"], ["i", "j"], ["HH", "hh"], normalise=False, aliases={"HH": "Hip-Hop", "x": "x"}
-    )
+    options = {"normalise": False, "aliases": {"HH": "Hip-Hop", "x": "x"}}
+    triples = Triples.from_columns(["u", "u"], ["i", "j"], ["HH", "hh"], **options)
     assert triples.tags.to_list() == ["Hip-Hop", "hh"]
 
 
@@ -137,22 +128,23 @@ def test_rows_are_of_one_artist_by_any_column_and_by_way_of_others():
     ],
 )
 def test_the_tags_of_a_text_by_itself(text, tags):
-    assert TagSplitter([text]).split(text) == tags
+    assert tag_names.TagSplitter([text]).split(text) == tags
 
 
 def test_other_texts_make_parts_known():
     text = "Rock, Kölsch"
-    assert TagSplitter([text]).split(text) == (text,)
-    assert TagSplitter([text, "KÖLSCH"]).split(text) == ("Rock", "Kölsch")
-    assert TagSplitter([text], known=["kölsch"]).split(text) == ("Rock", "Kölsch")
-    assert TagSplitter([text, "Kölsch, Live"]).split(text) == ("Rock", "Kölsch")
+    assert tag_names.TagSplitter([text]).split(text) == (text,)
+    assert tag_names.TagSplitter([text, "KÖLSCH"]).split(text) == ("Rock", "Kölsch")
+    assert tag_names.TagSplitter([text], known=["kölsch"]).split(text) == ("Rock", "Kölsch")
+    assert tag_names.TagSplitter([text, "Kölsch, Live"]).split(text) == ("Rock", "Kölsch")
     # What was imported whole does not stay so for ever.
-    assert TagSplitter([], known=["jazz/blues"]).split("Jazz/Blues") == ("Jazz", "Blues")
+    assert tag_names.TagSplitter([], known=["jazz/blues"]).split("Jazz/Blues") == ("Jazz", "Blues")
 
 
 def test_separators_that_are_asked_for_are_the_only_ones():
-    assert TagSplitter([], separators=("/", "&")).split("AC/DC & x; y") == ("AC", "DC", "x; y")
-    assert TagSplitter([], separators=()).split("Jazz; Blues") == ("Jazz; Blues",)
+    splitter = tag_names.TagSplitter([], separators=("/", "&"))
+    assert splitter.split("AC/DC & x; y") == ("AC", "DC", "x; y")
+    assert tag_names.TagSplitter([], separators=()).split("Jazz; Blues") == ("Jazz; Blues",)
 
 
 @pytest.mark.parametrize(
@@ -165,11 +157,11 @@ def test_separators_that_are_asked_for_are_the_only_ones():
     ],
 )
 def test_what_a_tag_that_was_not_split_may_mean(tag, parts):
-    assert possible_parts(tag) == parts
+    assert tag_names.possible_parts(tag) == parts
 
 
 def test_kinds_of_kinds_and_other_names_count():
-    tree = builtin_tree()
+    tree = tag_names.builtin_tree()
     assert tree.ancestors("bebop") == ["jazz"]
     assert {"industrial", "metal", "rock"} <= set(tree.ancestors("industrial metal"))
     assert tree.canonical("dnb") == tree.canonical("drum and bass") == "drum & bass"
@@ -180,7 +172,7 @@ def test_kinds_of_kinds_and_other_names_count():
 
 
 def test_a_list_has_the_nearest_genre():
-    tree = builtin_tree()
+    tree = tag_names.builtin_tree()
     assert tree.in_list("bebop", ["Jazz", "Rock"]) == "jazz"
     assert tree.in_list("bebop", ["Be-Bop", "Jazz"]) == "be bop"
     assert tree.in_list("thrash metal", ["rock"]) == "rock"
@@ -188,9 +180,9 @@ def test_a_list_has_the_nearest_genre():
 
 
 def test_a_tree_comes_back_from_its_tables():
-    tree = builtin_tree()
-    assert GenreTree.from_dict(tree.to_dict()) == tree
-    assert not GenreTree.from_dict({})
+    tree = tag_names.builtin_tree()
+    assert tag_names.GenreTree.from_dict(tree.to_dict()) == tree
+    assert not tag_names.GenreTree.from_dict({})
 
 
 @pytest.mark.parametrize(
@@ -208,4 +200,4 @@ def test_a_tree_that_cannot_be_used(tmp_path, text, message):
     file = tmp_path / "tree.toml"
     file.write_text(text, encoding="utf-8")
     with pytest.raises(DataError, match=message):
-        read_tree(file)
+        tag_names.read_tree(file)

@@ -4,6 +4,7 @@
 """
 
 import importlib.util
+import json
 import re
 import unicodedata
 
@@ -39,10 +40,6 @@ def test_every_page_is_in_the_navigation_once():
     assert sorted(named(CONFIG["nav"])) == sorted([*pages, *elsewhere])
 
 
-def without_code(text: str) -> str:
-    return re.sub(r"`[^`\n]*`", "", re.sub(r"^```.*?^```", "", text, flags=re.M | re.S))
-
-
 def anchors(page) -> set[str]:
     """The names of a page's headings in links, as Markdown makes them, and those given by hand."""
     text = page.read_text(encoding="utf-8")
@@ -56,8 +53,8 @@ def anchors(page) -> set[str]:
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(DOCS).as_posix())
 def test_links_and_figures_lead_somewhere(page):
-    wrong = []
-    for link, anchor in LINK.findall(without_code(page.read_text(encoding="utf-8"))):
+    wrong, code = [], re.compile(r"^```.*?^```|`[^`\n]*`", re.M | re.S)
+    for link, anchor in LINK.findall(code.sub("", page.read_text(encoding="utf-8"))):
         target = page.parent / link if link else page
         if "://" in link:
             continue
@@ -136,3 +133,70 @@ def test_every_section_on_reliability_names_its_tests():
     text = (DOCS / "reliability.md").read_text(encoding="utf-8")
     for section in text.split("\n## ")[1:]:
         assert re.search(r"`tests/[\w/.]+`", section), section.splitlines()[0]
+
+
+@pytest.fixture(scope="module")
+def report():
+    spec = importlib.util.spec_from_file_location("report", PROJECT / "benchmarks" / "report.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def result(**changes):
+    rows = [{"task": "sums", "threads": None, "program": "Harmonium", "seconds": 0.002}]
+    rows.append({"task": "sums", "threads": 2, "program": "rival", "seconds": 0.003})
+    measured = {"when": "2026-11-16", "machine": "a machine", "load": 0.0, "minutes": 1.0}
+    measured["versions"] = {"Python": "3.11"}
+    return {"rows": rows, "notes": ["A note."], "skipped": [], "measured": measured, **changes}
+
+
+def test_the_page_is_what_the_results_give_even_if_changed_by_hand(report):
+    results, page = report.kept(), report.PAGE.read_text()
+    assert results
+    assert report.rendered(page, results) == page
+    assert " ms" in page
+    by_hand = page.replace(" ms", " s", 1)
+    assert report.rendered(by_hand, results) == page
+
+
+def test_every_result_has_a_section_and_every_comparison_too(report, monkeypatch):
+    monkeypatch.syspath_prepend(PROJECT / "benchmarks")
+    comparisons = set(importlib.import_module("bench").COMPARISONS)
+    assert set(report.sections(report.PAGE.read_text())) == comparisons
+    assert {file.stem for file in report.RESULTS.glob("*.json")} <= comparisons
+
+
+def test_every_plot_that_the_page_shows_is_there(report):
+    page = report.PAGE.read_text()
+    shown = {name for name in report.kept() if report.figure_name(name) in page}
+    assert shown
+    for name in shown:
+        assert (report.FIGURES / report.figure_name(name)).read_text().startswith("<?xml")
+
+
+def test_a_section(report):
+    text = report.section("name", result(skipped=["another"]))
+    assert "| sums | 2.00 ms | 3.00 ms (2) | 1.50 |" in text
+    assert "Measured on 2026-11-16 on a machine" in text
+    assert "not installed: another." in text
+    assert text.index("| sums") < text.index("A note.")
+
+
+def test_one_result_changes_its_own_section_alone(report):
+    page = "\n## About {0}\n<!-- {0} -->\nold\n<!-- end of {0} -->\nprose\n"
+    new = report.rendered(page.format("a") + page.format("b"), {"a": result()})
+    assert "<!-- b -->\nold\n<!-- end of b -->" in new
+    assert new.count("prose") == 2
+
+
+def test_results_are_json_that_the_page_can_be_made_from(report, tmp_path):
+    file = tmp_path / "found.json"
+    report.write(file, [report.row("sums", "Harmonium", 1)], ["A note."], ["rival"])
+    assert json.loads(file.read_text())["rows"][0]["seconds"] == 1.0
+
+
+def test_durations(report):
+    seconds = (12.3456, 0.0137, 0.4, 2.5e-6, 1234)
+    expected = ["12.3 s", "13.7 ms", "400 ms", "2.50 µs", "1,234 s"]
+    assert [report.duration(one) for one in seconds] == expected

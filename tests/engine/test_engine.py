@@ -13,15 +13,6 @@ from engine_tasks import completed
 from processes_in_tests import PATIENCE, end, is_running, start, wait_until
 
 from harmonium import engine
-from harmonium.engine import (
-    EngineError,
-    Runner,
-    TimedOut,
-    WorkerDied,
-    available_cores,
-    make_executor,
-    processes,
-)
 
 ENGINES = ["processes", "serial"]
 
@@ -44,6 +35,9 @@ class TestResults:
         found = outcomes(engine_tasks.double, range(50), engine=engine)
         assert {task: o.result for task, o in found.items()} == {x: 2 * x for x in range(50)}
         assert all(o.error is None for o in found.values())
+        assert outcomes(engine_tasks.double, [], engine=engine) == {}
+        task = b"x" * 3_000_000
+        assert outcomes(engine_tasks.double, [task], engine=engine)[task].result == task + task
         assert not new_processes()
 
     @pytest.mark.parametrize("engine", ENGINES)
@@ -54,17 +48,23 @@ class TestResults:
         if engine == "processes":  # the traceback of the worker comes along
             assert "engine_tasks.py" in error.__notes__[0]
 
-    def test_what_cannot_be_sent_back_or_read_is_an_error_of_its_task(self):
-        assert "pickle" in str(outcomes(engine_tasks.give_a_function, [1])[1].error).lower()
-        assert str(outcomes(engine_tasks.fail_oddly, [1])[1].error) == "Unpicklable: 1 and 1"
-        found = outcomes(engine_tasks.give_what_cannot_be_read, [1, -1, 2, 3, 4])
-        assert isinstance(found.pop(-1).error, ImportError)
+    @pytest.mark.parametrize(
+        ("function", "kind"),
+        [
+            (engine_tasks.give_what_cannot_be_read, ImportError),
+            (engine_tasks.die_while_answering, engine.WorkerDied),
+        ],
+    )
+    def test_an_answer_that_cannot_be_read_takes_only_its_task(self, function, kind):
+        found = outcomes(function, [1, -1, 2, 3, 4])
+        assert isinstance(found.pop(-1).error, kind)
         assert {task: o.result for task, o in found.items()} == {1: 2, 2: 4, 3: 6, 4: 8}
 
-    def test_no_task_and_a_large_one(self):
-        assert outcomes(engine_tasks.double, []) == {}
-        task = b"x" * 3_000_000
-        assert outcomes(engine_tasks.double, [task])[task].result == task + task
+    def test_what_cannot_be_sent_and_what_cannot_be_sent_back(self):
+        with pytest.raises(engine.EngineError, match="at the top"):
+            outcomes(lambda x: x, [1])
+        assert "pickle" in str(outcomes(engine_tasks.give_a_function, [1])[1].error).lower()
+        assert str(outcomes(engine_tasks.fail_oddly, [1])[1].error) == "Unpicklable: 1 and 1"
 
     def test_workers_compute_with_one_thread(self):
         threads, flags = outcomes(engine_tasks.threads_of_worker, [0])[0].result
@@ -82,13 +82,15 @@ class TestBounds:
         assert max(ahead) <= most + 1  # what is under way, and the one that waits its turn
 
     def test_no_more_workers_than_jobs(self, new_processes):
-        with make_executor(jobs=2) as executor:
+        with engine.make_executor(jobs=2) as executor:
             pids = {executor.submit(os.getpid).result(PATIENCE) for _ in range(20)}
             assert 1 <= len(pids) <= 2
             assert len(new_processes()) <= 2
+        with engine.make_executor() as executor:
+            assert executor.jobs == engine.available_cores() >= 1
 
     def test_a_runner_says_when_it_is_full(self):
-        with Runner(engine_tasks.double, jobs=1) as runner:
+        with engine.Runner(engine_tasks.double, jobs=1) as runner:
             assert not runner.full
             runner.submit(1)
             assert not runner.full
@@ -97,7 +99,7 @@ class TestBounds:
             assert runner.pending == 2
             assert {runner.next().result, runner.next().result} == {2, 4}
             assert not runner.pending
-            with pytest.raises(EngineError, match="There is no task under way"):
+            with pytest.raises(engine.EngineError, match="There is no task under way"):
                 runner.next()
 
 
@@ -108,17 +110,12 @@ class TestDeaths:
         assert found.keys() == set(tasks)
         for task, outcome in found.items():
             if task < 0:
-                assert isinstance(outcome.error, WorkerDied)
+                assert isinstance(outcome.error, engine.WorkerDied)
                 assert outcome.error.exit_code == -signal.SIGSEGV
                 assert "SIGSEGV" in str(outcome.error)
             else:
                 assert outcome.result == 2 * task
         assert not new_processes()
-
-    def test_a_death_in_the_middle_of_an_answer_takes_only_its_task(self):
-        found = outcomes(engine_tasks.die_while_answering, [1, -1, 2, 3, 4])
-        assert isinstance(found.pop(-1).error, WorkerDied)
-        assert {task: o.result for task, o in found.items()} == {1: 2, 2: 4, 3: 6, 4: 8}
 
     def test_the_victim_of_a_stray_kill_is_tried_again(self, tmp_path):
         marker = str(tmp_path / "died")
@@ -126,21 +123,24 @@ class TestDeaths:
         assert outcome.result == "done"
         assert (tmp_path / "died").exists()
 
-    def test_a_worker_that_dies_while_idle_is_replaced(self):
-        with make_executor(jobs=1) as executor:
+    def test_a_worker_that_dies_while_idle_is_replaced_and_an_engine_goes_on(self):
+        with engine.make_executor(jobs=1) as executor:
             pid = executor.submit(os.getpid).result(PATIENCE)
             os.kill(pid, signal.SIGKILL)
             wait_until(lambda: not is_running(pid), "the end of the worker")
-            with Runner(engine_tasks.double, engine=executor) as runner:
+            with engine.Runner(engine_tasks.double, engine=executor) as runner:
                 runner.submit(4)
                 assert runner.next().result == 8
+                for task in range(5):  # some of which may be cancelled
+                    runner.submit(task)
+            assert executor.submit(engine_tasks.double, 3).result(PATIENCE) == 6
 
     def test_a_task_that_hangs_is_stopped(self, new_processes):
-        with make_executor(jobs=1, time_limit=1) as executor:
-            runner = Runner(engine_tasks.hang_at_negatives, engine=executor)
+        with engine.make_executor(jobs=1, time_limit=1) as executor:
+            runner = engine.Runner(engine_tasks.hang_at_negatives, engine=executor)
             runner.submit(-1)
             error = runner.next().error
-            assert isinstance(error, TimedOut)
+            assert isinstance(error, engine.TimedOut)
             assert str(error) == "it took longer than 1 s and was stopped"
             executor.time_limit = PATIENCE  # a busy machine may need it
             runner.submit(3)
@@ -160,7 +160,7 @@ class TestDeaths:
 class TestStopping:
     def test_an_exception_of_the_caller_ends_the_workers(self, tmp_path, new_processes):
         def fail():
-            with Runner(engine_tasks.say_and_sleep, jobs=2) as runner:
+            with engine.Runner(engine_tasks.say_and_sleep, jobs=2) as runner:
                 for _ in range(5):
                     runner.submit(str(tmp_path))
                 wait_until(lambda: _pids(tmp_path), "a task")
@@ -172,7 +172,7 @@ class TestStopping:
         next(tasks)
         tasks.close()  # left early, without an exception
         assert not new_processes()
-        assert not [t for t in threading.enumerate() if t.name == processes.THREAD_NAME]
+        assert not [t for t in threading.enumerate() if t.name == engine.processes.THREAD_NAME]
 
     @pytest.mark.parametrize("started", [True, False])
     def test_an_interrupt_while_a_worker_starts_leaves_nothing(
@@ -186,14 +186,14 @@ class TestStopping:
                 start(thread)
             signal.pthread_kill(threading.get_ident(), signal.SIGINT)
 
-        executor = make_executor(jobs=1)
+        executor = engine.make_executor(jobs=1)
         with monkeypatch.context() as patch:
             patch.setattr(threading.Thread, "start", interrupt)
             with pytest.raises(KeyboardInterrupt):
                 executor.submit(engine_tasks.double, 1)
         executor.abandon()
         assert not new_processes()
-        assert not [t for t in threading.enumerate() if t.name == processes.THREAD_NAME]
+        assert not [t for t in threading.enumerate() if t.name == engine.processes.THREAD_NAME]
 
     @pytest.mark.parametrize("moment", ["while the workers start", "in the middle of a task"])
     def test_ctrl_c_ends_everything_quietly(self, tmp_path, moment):
@@ -205,7 +205,7 @@ class TestStopping:
             os.killpg(process.pid, signal.SIGINT)  # as a terminal does: to the workers too
             output, errors = process.communicate(timeout=PATIENCE)
             assert (process.returncode, output, errors) == (130, "stopped\n", "")
-            assert not [pid for pid in _pids(tmp_path) if is_running(pid)]
+            assert not _running(tmp_path)
         finally:
             end(process)
 
@@ -226,7 +226,7 @@ class TestStopping:
         process = start(script, tmp_path)
         output, errors = process.communicate(timeout=PATIENCE)
         assert (process.returncode, output, errors) == (3, "", "")
-        assert not [pid for pid in _pids(tmp_path) if is_running(pid)]
+        assert not _running(tmp_path)
 
     def test_workers_do_not_outlive_a_killed_caller(self, tmp_path):
         process = _start_sleepers(tmp_path)
@@ -234,25 +234,12 @@ class TestStopping:
             wait_until(lambda: len(_pids(tmp_path)) == 2, "two tasks")
             process.kill()
             process.wait(PATIENCE)
-            wait_until(
-                lambda: not [pid for pid in _pids(tmp_path) if is_running(pid)],
-                "the end of the workers",
-            )
+            wait_until(lambda: not _running(tmp_path), "the end of the workers")
         finally:
             end(process)
 
-    def test_an_engine_that_was_given_goes_on(self, tmp_path):
-        with make_executor(jobs=1) as executor:
-            for x in (1, 2):
-                (outcome,) = completed(engine_tasks.double, [x], engine=executor)
-                assert outcome.result == 2 * x
-            with Runner(engine_tasks.double, engine=executor) as runner:
-                for task in range(5):
-                    runner.submit(task)
-            assert executor.submit(engine_tasks.double, 3).result(PATIENCE) == 6
-
     def test_after_the_shutdown(self):
-        executor = make_executor(jobs=1)
+        executor = engine.make_executor(jobs=1)
         future = executor.submit(engine_tasks.double, 1)
         executor.shutdown()
         executor.shutdown()
@@ -261,17 +248,17 @@ class TestStopping:
             executor.submit(engine_tasks.double, 1)
 
     def test_tasks_that_wait_can_be_cancelled(self, tmp_path):
-        executor = make_executor(jobs=1)
+        executor = engine.make_executor(jobs=1)
         futures = [executor.submit(engine_tasks.say_and_sleep, str(tmp_path)) for _ in range(3)]
         wait_until(lambda: _pids(tmp_path), "a task")
         assert futures[2].cancel()
         executor.abandon()
         assert futures[1].cancelled()
-        assert isinstance(futures[0].exception(0), EngineError)
+        assert isinstance(futures[0].exception(0), engine.EngineError)
 
     @pytest.mark.parametrize("n_done", [0, 1, 5])
     def test_a_shutdown_may_drop_what_waits(self, n_done):
-        executor = make_executor(jobs=1)
+        executor = engine.make_executor(jobs=1)
         futures = [executor.submit(engine_tasks.double, x) for x in range(200)]
         for future in futures[:n_done]:
             future.result(PATIENCE)
@@ -282,10 +269,6 @@ class TestStopping:
 
 
 class TestChoice:
-    def test_as_many_jobs_as_cores(self):
-        with make_executor() as executor:
-            assert executor.jobs == available_cores() >= 1
-
     @pytest.mark.parametrize(
         ("options", "message"),
         [
@@ -297,12 +280,8 @@ class TestChoice:
         ],
     )
     def test_what_is_refused(self, options, message):
-        with pytest.raises(EngineError, match=re.escape(message)):
-            make_executor(**options)
-
-    def test_a_function_that_cannot_be_sent(self):
-        with pytest.raises(EngineError, match="at the top"):
-            outcomes(lambda x: x, [1])
+        with pytest.raises(engine.EngineError, match=re.escape(message)):
+            engine.make_executor(**options)
 
     def test_the_examples_of_the_docstrings_run(self):
         assert doctest.testmod(engine).failed == 0
@@ -327,3 +306,7 @@ def _start_sleepers(folder):
 
 def _pids(folder):
     return [int(path.name) for path in folder.iterdir() if path.name.isdigit()]
+
+
+def _running(folder):
+    return [pid for pid in _pids(folder) if is_running(pid)]

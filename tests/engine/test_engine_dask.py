@@ -77,9 +77,8 @@ def test_workers_die_and_join_and_the_cluster_is_restarted_and_then_gone(tmp_pat
         monkeypatch.setattr(dask, "CONNECT_SECONDS", 2)
         tasks = [(x, str(folder)) for x in range(12)]
         done = []
-        for outcome in completed(
-            engine_tasks.double_behind_the_gate, tasks, engine=running.address
-        ):
+        work = engine_tasks.double_behind_the_gate
+        for outcome in completed(work, tasks, engine=running.address):
             done.append((outcome.task[0], outcome.result))
             if len(done) == 3:
                 victims = wait_until(lambda: len(began()) == 2 and began(), "two workers at work")
@@ -98,7 +97,7 @@ def test_workers_die_and_join_and_the_cluster_is_restarted_and_then_gone(tmp_pat
             running.kill()
 
         with pytest.raises(EngineError, match=r"has been gone for 0.1 s.*run the same command"):
-            list(completed(engine_tasks.double_behind_the_gate, more(), engine=running.address))
+            list(completed(work, more(), engine=running.address))
 
 
 @pytest.mark.long
@@ -108,7 +107,7 @@ def test_a_task_that_needs_more_memory_than_a_worker_has_and_the_last_worker(tmp
         found = outcomes(engine_tasks.fill_memory, [1, 2000, 2], engine=running.address)
         assert (found[1].result, found[2].result) == (2**20, 2 * 2**20)
         assert isinstance(found[2000].error, WorkerDied)
-        assert "ran out of their memory" in str(found[2000].error)
+        assert "ran out of memory" in str(found[2000].error)
 
         monkeypatch.setattr(dask, "GONE_SECONDS", 0.1)
         monkeypatch.setattr(dask, "COUNT_SECONDS", 0.1)

@@ -2,21 +2,25 @@
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from scipy.special import expit, logit
 from sklearn.linear_model import LogisticRegression
 from sklearn.multioutput import ClassifierChain
 from sklearn.naive_bayes import BernoulliNB
 
-from harmonium.errors import DataError, ModelFileError
+from harmonium.errors import DataError, ModelFileError, TrainingWarning
 from harmonium.estimators import (
     ChainTagger,
     CooccurrenceTagger,
     LogisticTagger,
     NaiveBayesTagger,
     linear,
+    newton,
 )
 from harmonium.estimators.linear import pair_rates
 from harmonium.estimators.model_files import read_model, write_model
+from harmonium.estimators.newton import logistic_regressions
 
 
 def copies(n_clips):
@@ -32,12 +36,10 @@ def test_one_chain_is_scikit_learns():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(300, 4))
     Y = (X @ rng.normal(size=(4, 3)) + rng.logistic(size=(300, 3)) > 0).astype(float)
-    ours = ChainTagger(1, l2=1e-2, scale_features=False, random_state=0).fit(X, Y)
+    ours = ChainTagger(1, l2=1e-2, scale_features="none", random_state=0).fit(X, Y)
     logistic = LogisticRegression(C=1 / (300 * 1e-2), tol=1e-10, max_iter=10_000)
-    theirs = ClassifierChain(logistic, order=ours.orders_[0], chain_method="predict_proba").fit(
-        X, Y
-    )
-    for place, link in enumerate(theirs.estimators_):
+    theirs = ClassifierChain(logistic, order=ours.orders_[0], chain_method="predict_proba")
+    for place, link in enumerate(theirs.fit(X, Y).estimators_):
         tag, before = ours.orders_[0, place], ours.orders_[0, :place]
         coef = np.append(ours.params_.W[0, tag], ours.params_.V[0, tag, before])
         np.testing.assert_allclose(coef, link.coef_[0], atol=1e-3)
@@ -72,9 +74,8 @@ def test_unknown_tags_before_a_tag_are_filled_with_their_probabilities():
     filled = LogisticTagger(solver="newton", l2=1e-2).fit(X, Y).predict_proba(X)
     before = np.where(np.isnan(Y[:, first]), filled[:, first], Y[:, first])
     scaled = (X - X.mean(axis=0)) / (X.std(axis=0) * np.sqrt(2))
-    link = LogisticRegression(C=1 / (400 * 1e-2), tol=1e-10).fit(
-        np.column_stack([scaled, before]), Y[:, second]
-    )
+    link = LogisticRegression(C=1 / (400 * 1e-2), tol=1e-10)
+    link.fit(np.column_stack([scaled, before]), Y[:, second])
     assert model.params_.V[0, second, first] == pytest.approx(link.coef_[0, 2], abs=1e-3)
 
 
@@ -87,8 +88,7 @@ def test_blocks_of_clips_do_not_change_the_probabilities(monkeypatch):
 
 
 def test_orders_differ_and_follow_the_seed():
-    X, Y = np.zeros((20, 1)), np.random.default_rng(0).integers(0, 2, (20, 30)).astype(float)
-    Y[0], Y[1] = 0, 1
+    X, Y = np.zeros((20, 1)), np.tile([[0.0], [1.0]], (10, 30))
     a, b, c = (ChainTagger(4, random_state=seed).fit(X, Y).orders_ for seed in (0, 0, 1))
     np.testing.assert_array_equal(a, b)
     assert (a != c).any()
@@ -106,9 +106,7 @@ def test_a_file_with_impossible_orders_is_refused(tmp_path):
 
 def test_chains_too_large_for_any_machine_are_refused():
     """Ten chains of 10,000 tags have 10⁹ weights between tags."""
-    rng = np.random.default_rng(0)
-    X, Y = rng.normal(size=(20, 2)), (rng.random((20, 10_000)) < 0.5).astype(np.float32)
-    Y[0], Y[1] = 0, 1
+    X, Y = np.zeros((20, 2)), np.tile([[0.0], [1.0]], (10, 10_000))
     with pytest.raises(DataError, match=r"10 chains of 10,000 tags .* at most .*Use fewer"):
         ChainTagger(random_state=0).fit(X, Y)
 
@@ -152,9 +150,8 @@ def test_rates_are_shares_among_the_clips_on_which_both_tags_are_known(unknown, 
 
 def test_cooccurrence_is_the_mean_or_the_noisy_or_of_what_each_true_tag_says():
     X, Y = some_labels(unknown=0.2)
-    observed = np.array(
-        [[1, NAN, NAN, NAN], [1, 1, NAN, NAN], [0, 1, NAN, 0], [NAN, 0, NAN, NAN], [NAN] * 4]
-    )
+    rows = [1, NAN, NAN, NAN], [1, 1, NAN, NAN], [0, 1, NAN, 0], [NAN, 0, NAN, NAN], [NAN] * 4
+    observed = np.array(rows)
     mean = CooccurrenceTagger(smoothing=2.0).fit(X, Y)
     either = CooccurrenceTagger(smoothing=2.0, combination="noisy_or").fit(X, Y)
     by_first, by_second = (rate_by_counting(Y, j, 2, present=True, smoothing=2.0) for j in (0, 1))
@@ -163,8 +160,6 @@ def test_cooccurrence_is_the_mean_or_the_noisy_or_of_what_each_true_tag_says():
     np.testing.assert_allclose(mean.complete(X[:5], observed)[:, 2], alone, rtol=1e-5)
     alone[1] = 1 - (1 - by_first) * (1 - by_second)
     np.testing.assert_allclose(either.complete(X[:5], observed)[:, 2], alone, rtol=1e-5)
-    known = ~np.isnan(observed)
-    np.testing.assert_array_equal(mean.complete(X[:5], observed)[known], observed[known])
     assert np.ptp(mean.predict_proba(X), axis=0).max() == 0
 
 
@@ -205,3 +200,156 @@ def test_a_saved_model_completes_alike(model, tmp_path):
         model.complete(X, Y[:, :3])
     with pytest.raises(ValueError, match="inconsistent numbers of samples"):
         model.complete(X, Y[:5])
+
+
+# Exact logistic regression: the minimum, against scikit-learn's and against its definition.
+
+
+def problem(n_clips, n_features, n_tags, *, unknown=0.0, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n_clips, n_features)) + rng.normal(size=n_features)
+    weights = rng.normal(size=(n_features, n_tags)) / np.sqrt(n_features)
+    Y = (2 * X @ weights + rng.logistic(size=(n_clips, n_tags)) > 1).astype(float)
+    Y[rng.random(Y.shape) < unknown] = np.nan
+    return X, Y
+
+
+def scikit_learns(X, Y, l2):
+    """Coefficients (C, D) and intercepts (C,) of one LogisticRegression for each tag."""
+    models = []
+    for y in Y.T:
+        known = ~np.isnan(y)
+        model = LogisticRegression(C=1 / (len(X) * l2), tol=1e-10, max_iter=10_000)
+        models.append(model.fit(X[known], y[known]))
+    return np.vstack([m.coef_ for m in models]), np.hstack([m.intercept_ for m in models])
+
+
+@pytest.mark.parametrize("unknown", [0.0, 0.3])
+@pytest.mark.parametrize("l2", [1e-4, 1e-2, 1.0])
+@pytest.mark.parametrize(("n_clips", "n_features"), [(200, 8), (40, 60)])
+def test_equals_scikit_learns_solution(n_clips, n_features, l2, unknown):
+    X, Y = problem(n_clips, n_features, 4, unknown=unknown)
+    model = LogisticTagger(solver="newton", l2=l2, scale_features="none").fit(X, Y)
+    coef, intercept = scikit_learns(X, Y, l2)
+    np.testing.assert_allclose(model.coef_, coef, atol=1e-3)
+    np.testing.assert_allclose(model.intercept_, intercept, atol=1e-3)
+
+
+def test_the_penalty_acts_on_scaled_features():
+    X, Y = problem(200, 8, 3)
+    X *= np.logspace(-3, 3, 8)
+    scale = X.std(axis=0) * np.sqrt(8)
+    coef, intercept = scikit_learns((X - X.mean(axis=0)) / scale, Y, 1e-3)
+    model = LogisticTagger(solver="newton", l2=1e-3).fit(X, Y)
+    np.testing.assert_allclose(model.coef_ * scale, coef, atol=1e-3)
+    found = model.intercept_ + model.coef_ @ X.mean(axis=0)
+    np.testing.assert_allclose(found, intercept, atol=1e-3)
+
+
+def test_gradient_descent_goes_to_the_same_minimum():
+    X, Y = problem(200, 4, 3, unknown=0.2)
+    plain = {"optimizer": "sgd", "momentum": 0, "averaging": 0, "validation_fraction": 0}
+    settings = {"learning_rate": 8.0, "batch_size": 200, "max_epochs": 300, "random_state": 0}
+    descent = LogisticTagger(l2=1e-2, **plain, **settings).fit(X, Y)
+    exact = LogisticTagger(solver="newton", l2=1e-2).fit(X, Y)
+    np.testing.assert_allclose(descent.predict_proba(X), exact.predict_proba(X), atol=1e-5)
+
+
+@settings(deadline=None, max_examples=30)
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    n_clips=st.integers(6, 60),
+    n_features=st.integers(1, 30),
+    log_l2=st.floats(-6, 1),
+    log_scale=st.floats(-3, 3),
+)
+def test_the_gradient_is_zero_at_the_solution(seed, n_clips, n_features, log_l2, log_scale):
+    X, Y = problem(n_clips, n_features, 3, unknown=0.2, seed=seed)
+    scale, l2 = 10**log_scale, 10**log_l2
+    Y[0], Y[1] = 0, 1
+    X, l2 = X * scale, l2 * scale**2
+    solution = logistic_regressions(X, Y, l2)
+    assert solution.converged.all()
+    known = ~np.isnan(Y)
+    p = expit(X @ solution.W.T + solution.d)
+    residual = np.where(known, p - np.where(known, Y, 0), 0) / n_clips
+    by_intercept = residual.sum(axis=0)
+    by_weight = residual.T @ X / scale + l2 * solution.W / scale
+    np.testing.assert_allclose(by_intercept, 0, atol=1e-5)
+    np.testing.assert_allclose(by_weight, 0, atol=1e-5)
+
+
+def test_a_tag_with_one_kind_of_label_has_one_probability():
+    X, Y = problem(40, 5, 3)
+    Y[:, 0], Y[:, 2] = 0, 1
+    Y[10:, 2] = np.nan
+    model = LogisticTagger(solver="newton").fit(X, Y)
+    P = model.predict_proba(X)
+    np.testing.assert_allclose(P[:, 0], 1 / 42, rtol=1e-6)
+    np.testing.assert_allclose(P[:, 2], 11 / 12, rtol=1e-6)
+    alone = LogisticTagger(solver="newton").fit(X, Y[:, 1:2])
+    np.testing.assert_allclose(model.coef_[1], alone.coef_[0], rtol=1e-4, atol=1e-6)
+    assert (LogisticTagger(solver="newton").fit(X, 0 * Y[:, :2]).coef_ == 0).all()
+
+
+def test_constant_and_repeated_features():
+    X, Y = problem(60, 4, 2)
+    X = np.hstack([X, X[:, :1], np.full((60, 1), 3.0)])
+    coef, _ = scikit_learns(X, Y, 1e-2)
+    model = LogisticTagger(solver="newton", l2=1e-2, scale_features="none").fit(X, Y)
+    np.testing.assert_allclose(model.coef_, coef, atol=1e-3)
+    np.testing.assert_allclose(model.coef_[:, 0], model.coef_[:, 4], atol=1e-5)
+    np.testing.assert_allclose(model.coef_[:, 5], 0, atol=1e-6)
+
+
+def test_blocks_of_tags_do_not_change_the_solution(monkeypatch):
+    X, Y = problem(50, 6, 7, unknown=0.2)
+    whole = logistic_regressions(X, Y, 1e-2)
+    monkeypatch.setattr(newton, "BLOCK", 3 * 50)
+    parts = logistic_regressions(X, Y, 1e-2)
+    np.testing.assert_allclose(parts.W, whole.W, atol=1e-4)
+    np.testing.assert_allclose(parts.d, whole.d, atol=1e-4)
+    assert parts.converged.shape == (7,)
+
+
+def test_further_columns_are_used_only_where_allowed():
+    X, Y = problem(120, 3, 2)
+    more = np.random.default_rng(1).normal(size=(120, 2))
+    allowed = np.array([[True, False], [False, False]])
+    solution = logistic_regressions(X, Y, 1e-2, more=more, allowed=allowed)
+    first, _ = scikit_learns(np.hstack([X, more[:, :1]]), Y[:, :1], 1e-2)
+    second, _ = scikit_learns(X, Y[:, 1:], 1e-2)
+    np.testing.assert_allclose(np.append(solution.W[0], solution.V[0, 0]), first[0], atol=1e-3)
+    np.testing.assert_allclose(solution.W[1], second[0], atol=1e-3)
+    assert (solution.V[~allowed] == 0).all()
+
+
+@pytest.mark.parametrize("scale", [1e-20, 1e20])
+def test_features_of_any_scale_have_the_solution_of_that_scale(scale):
+    X, Y = problem(100, 6, 3)
+    expected = logistic_regressions(X, Y, 1e-3)
+    found = logistic_regressions(scale * X, Y, 1e-3 * scale**2)
+    np.testing.assert_allclose(scale * found.W, expected.W, rtol=1e-5)
+    np.testing.assert_allclose(found.d, expected.d, rtol=1e-5)
+
+
+def test_repeated_features_of_any_scale_and_labels_hardly_ever_there_have_finite_weights():
+    X, Y = problem(100, 4, 3)
+    for scale in (1e-21, 1e21):
+        assert np.isfinite(logistic_regressions(scale * np.hstack([X, X]), Y, 1e-3).W).all()
+    solution = logistic_regressions(X, np.where(np.arange(100) == 0, 1e-38, 0.0)[:, None], 1e-3)
+    assert np.isfinite(solution.W).all()
+    assert np.isfinite(solution.d).all()
+
+
+def test_a_minimum_that_was_not_reached_is_told(monkeypatch):
+    monkeypatch.setattr(newton, "MAX_NEWTON", 1)
+    X, Y = problem(100, 5, 4)
+    with pytest.warns(TrainingWarning, match="4 of 4 logistic regressions did not reach"):
+        LogisticTagger(solver="newton", l2=1e-5).fit(X, Y)
+
+
+@pytest.mark.parametrize("l2", [0.0, -1.0])
+def test_a_penalty_is_needed(l2):
+    with pytest.raises(ValueError, match="l2"):
+        LogisticTagger(solver="newton", l2=l2).fit(*problem(10, 2, 1))

@@ -1,12 +1,14 @@
 """Every form of features and labels, and what a scikit-learn user does with a classifier."""
 
-import pickle
+from functools import partial
 
 import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
 from scipy import sparse
+from scipy.sparse import csr_matrix
+from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GridSearchCV, KFold, cross_val_predict, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -25,9 +27,8 @@ def reference(train):
 
 
 def assert_same_model(model, reference, X, names=None):
-    np.testing.assert_array_equal(
-        model.predict_proba(X if names is None else names(X)), reference.predict_proba(X)
-    )
+    found = model.predict_proba(X if names is None else names(X))
+    np.testing.assert_array_equal(found, reference.predict_proba(X))
 
 
 FRAMES = {
@@ -46,10 +47,8 @@ def test_frames_give_their_columns_as_names(train, reference, library):
     assert_same_model(model, reference, train.X, lambda X: frame(X, FEATURES))
     known = train.Y.copy()
     known[:, 0] = np.nan
-    np.testing.assert_array_equal(
-        model.complete(frame(train.X, FEATURES), frame(known, TAGS)),
-        reference.complete(train.X, known),
-    )
+    found = model.complete(frame(train.X, FEATURES), frame(known, TAGS))
+    np.testing.assert_array_equal(found, reference.complete(train.X, known))
 
 
 @pytest.mark.parametrize("library", FRAMES)
@@ -175,13 +174,6 @@ def test_scikit_learns_scorers_see_the_tags_as_labels(train, held_out, scoring, 
     assert get_scorer(scoring)(model, held_out.X, Y) == pytest.approx(expected)
 
 
-def test_pickling_keeps_every_bit(fitted, held_out):
-    again = pickle.loads(pickle.dumps(fitted))
-    np.testing.assert_array_equal(again.predict_proba(held_out.X), fitted.predict_proba(held_out.X))
-    assert again.get_params() == fitted.get_params()
-    assert again.history_ == fitted.history_
-
-
 def test_threads_give_the_same_probabilities(fitted, held_out):
     X = np.tile(held_out.X, (6, 1))  # several chunks, so that there is something to share
     alone = fitted.predict_proba(X)
@@ -202,3 +194,177 @@ def test_known_tags_by_name_and_probabilities_as_a_frame(train, held_out):
     np.testing.assert_array_equal(frame.to_numpy(), model.predict_proba(held_out.X))
     with pytest.raises(DataError, match="tag 'tag x'"):
         model.complete(held_out.X, {"tag x": 1})
+
+
+# Bad input: each case is refused with an error that says what was wrong and where.
+
+COUNTS = ["n_hidden", "training_steps", "inference_steps", "batch_size", "max_epochs", "patience"]
+WRONG_SETTINGS = [
+    *((name, value) for name in COUNTS for value in (0, -1, 1.5, "many")),
+    *((name, "nothing") for name in ("training", "inference", "schedule", "optimizer")),
+    *(("damping", 1.0), ("damping", -0.1), ("tolerance", -1e-3), ("learning_rate", 0)),
+    *(("momentum", 1.0), ("averaging", -1), ("l1", -1), ("l2", -1), ("n_jobs", 1.5)),
+    *(("validation_fraction", 1.0), ("validation_fraction", -0.1), ("scale_features", "yes")),
+    *(("warm_start", "yes"), ("random_state", "seed")),
+]
+
+
+@pytest.mark.parametrize(("name", "value"), WRONG_SETTINGS)
+def test_wrong_settings_are_named_by_fit_and_partial_fit(train, name, value):
+    model = quick(**{name: value})
+    message = rf"The '{name}' parameter of DiscriminativeRBM must be .* Got {value!r} instead"
+    for train_with in (model.fit, model.partial_fit):
+        with pytest.raises(ValueError, match=message) as caught:
+            train_with(*train)
+    if name in ("training", "inference"):
+        assert "'lbp'" in str(caught.value)
+
+
+def test_too_large_an_enumeration_is_refused_before_training_and_later(
+    fitted, held_out, monkeypatch
+):
+    monkeypatch.setattr("harmonium.rbm.training.train_stack", None)  # would fail
+    X, Y = np.zeros((30, 2)), np.eye(30)[:, :21]
+    model = quick(n_hidden=21, inference="exact")
+    for use in (model.fit, model.partial_fit):
+        with pytest.raises(DataError, match=r"'exact'.* 20 units.*Got 21 hidden units and 21 tags"):
+            use(X, Y)
+    monkeypatch.setattr("harmonium.estimators.networks.MAX_UNITS", 3)
+    # what counts is what was fitted, not what the settings have become since
+    model = altered(fitted, inference="exact", n_hidden=2)
+    for use in (model.predict_proba, model.predict, model.infer):
+        with pytest.raises(DataError, match=r"at most 3 units.* Got 8 hidden units and 4 tags"):
+            use(held_out.X)
+
+
+def changed(array, position, value):
+    array = np.array(array, dtype=object if isinstance(value, str) else None)
+    array[position] = value
+    return array
+
+
+WRONG_FEATURES = {
+    "NaN": (lambda X: changed(X, (3, 2), np.nan), "X contains NaN"),
+    "infinite": (lambda X: changed(X, (3, 2), np.inf), "X contains infinity"),
+    "strings": (lambda X: changed(X, (3, 2), "loud"), "'loud'"),
+    "complex": (lambda X: X + 1j, "Complex data"),
+    "1-D": (lambda X: X[:, 0], "Expected 2D array"),
+    "3-D": (lambda X: X[:, :, None], "dim 3"),
+    "no clips": (lambda X: X[:0], r"0 sample\(s\)"),
+    "no features": (lambda X: X[:, :0], r"0 feature\(s\)"),
+    "sparse": (csr_matrix, "dense data is required"),
+}
+
+
+@pytest.mark.parametrize("case", WRONG_FEATURES)
+def test_features_that_cannot_be_used(train, fitted, case):
+    change, message = WRONG_FEATURES[case]
+    X = change(train.X)
+    for use in (quick().fit, quick().partial_fit):
+        with pytest.raises((ValueError, TypeError), match=message):
+            use(X, train.Y)
+    for use in (fitted.predict_proba, fitted.predict, fitted.infer):
+        with pytest.raises((ValueError, TypeError), match=message):
+            use(X)
+    with pytest.raises((ValueError, TypeError), match=message):
+        quick().fit(*train, eval_set=(X, train.Y))
+
+
+FIT, GO_ON, VALIDATE, ASK = "fit", "go on", "validate", "ask"
+
+
+def uses(fitted, train, X, Y):
+    """Every way to hand over labelled clips: to a new model, to one that goes on, …"""
+    warm = altered(fitted, warm_start=True)
+    return {
+        FIT: [lambda: quick().fit(X, Y), lambda: quick().partial_fit(X, Y)],
+        GO_ON: [lambda: altered(fitted).partial_fit(X, Y), lambda: warm.fit(X, Y)],
+        VALIDATE: [lambda: quick().fit(*train, eval_set=(X, Y))],
+        ASK: [partial(f, X, Y) for f in (fitted.score, fitted.complete, fitted.infer)],
+    }
+
+
+def with_label(value):
+    return lambda X, Y: (X, changed(Y, (7, 2), value))
+
+
+SOFT = r"\[7, 2\] is 0\.5, .* Only the y of fit"
+LABELLED = {
+    "above 1": (with_label(1.5), [FIT, GO_ON, VALIDATE, ASK], r"\[7, 2\] is 1\.5, one of 1 such"),
+    "below 0": (with_label(-1), [FIT, GO_ON, VALIDATE, ASK], r"\[7, 2\] is -1, one of 1 such"),
+    "infinite": (with_label(np.inf), [FIT, GO_ON, VALIDATE, ASK], "contains infinity"),
+    "words": (with_label("rock"), [FIT, GO_ON, VALIDATE, ASK], "'rock'"),
+    "rule to learn": (with_label(2), [FIT, GO_ON], r"1 \(present\), a probability between, or NaN"),
+    "rule to ask": (with_label(2), [ASK], r"y must hold .* 1 \(present\) or NaN .* values\.$"),
+    "rule to stop by": (with_label(3), [VALIDATE], r"eval_set\[1\] must hold .*\[7, 2\] is 3"),
+    "probabilities": (with_label(0.5), [VALIDATE, ASK], SOFT),
+    "clips missing": (lambda X, Y: (X, Y[:299]), [FIT, GO_ON, VALIDATE, ASK], r"\[300, 299\]"),
+    "tags missing": (lambda X, Y: (X, Y[:, :3]), [GO_ON, VALIDATE, ASK], "4 tags. Got 3 columns"),
+    "one column": (lambda X, Y: (X, Y[:, 0]), [GO_ON, ASK], "Expected 2D array, got 1D array"),
+    "features missing": (
+        *(lambda X, Y: (X[:, :5], Y), [GO_ON, VALIDATE, ASK]),
+        "X has 5 features, but DiscriminativeRBM is expecting 6 features",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", LABELLED)
+def test_clips_and_labels_that_do_not_fit(train, fitted, case):
+    change, kinds, message = LABELLED[case]
+    by_kind = uses(fitted, train, *change(*train))
+    for use in (use for kind in kinds for use in by_kind[kind]):
+        if case == "clips missing" and use is by_kind[ASK][0]:
+            continue  # a score of clips without labels is scikit-learn's to refuse
+        with pytest.raises(ValueError, match=message):
+            use()
+
+
+def test_tags_without_a_known_label_are_named(train):
+    Y = changed(train.Y, (slice(None), [1, 3]), np.nan)
+    named = pd.DataFrame(Y, columns=["rock", "jazz", "piano", "slow"])
+    for use in (quick().fit, quick().partial_fit):
+        with pytest.raises(DataError, match=r"Tag 'jazz' \(column 1\) and 1 more has none"):
+            use(train.X, named)
+    with pytest.raises(DataError, match=r"Tag 1 \(column 1\) has none"):
+        quick().fit(train.X, Y[:, :3])
+
+
+@pytest.mark.parametrize(
+    ("y", "message"),
+    [
+        (np.arange(300) % 3, "Only binary classification is supported.* pass a matrix"),
+        (np.linspace(0, 1, 300), "Unknown label type: continuous"),
+        (np.zeros(300), "only one class, 0.0"),
+        (np.full(300, "rock"), "only one class, 'rock'"),
+        (np.r_[np.nan, np.ones(299)], "y contains NaN"),
+        (np.r_[np.inf, np.ones(299)], "y contains infinity"),
+        (None, "the target y is None"),
+        (np.zeros((300, 2, 2)), "dim 3"),
+        (np.zeros((300, 0)), r"0 feature\(s\)"),
+        (5, "got scalar array"),
+    ],
+)
+def test_labels_of_the_wrong_kind(train, y, message):
+    for use in (quick().fit, quick().partial_fit):
+        with pytest.raises(ValueError, match=message):
+            use(train.X, y)
+
+
+def test_nothing_is_done_before_fit(train, tmp_path):
+    model = quick()
+    uses = [partial(use, train.X) for use in (model.predict, model.predict_proba, model.infer)]
+    uses += [partial(model.complete, *train), partial(model.score, *train)]
+    for use in (*uses, partial(model.save, tmp_path / "model")):
+        with pytest.raises(NotFittedError, match="DiscriminativeRBM instance is not fitted yet"):
+            use()
+    assert not hasattr(model, "params_")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_fit_that_is_refused_leaves_the_model_that_there_was(train, fitted):
+    model = altered(fitted)
+    wrong = changed(train.Y, (0, 0), 7)
+    with pytest.raises(DataError):
+        model.fit(train.X, train.Y[:, :3], eval_set=(train.X, wrong[:, :3]))
+    np.testing.assert_array_equal(model.predict_proba(train.X), fitted.predict_proba(train.X))
+    assert model.tags_.tolist() == [0, 1, 2, 3]

@@ -16,10 +16,8 @@ INFERENCE = ["lbp", "mean_field", "gibbs", "exact"]
 
 @pytest.fixture(scope="module")
 def by_training(train, held_out):
-    """A model for each way to train."""
-    return {
-        way: quick(training=way, max_epochs=30).fit(*train, eval_set=held_out) for way in TRAINING
-    }
+    models = {way: quick(training=way, max_epochs=30) for way in TRAINING}
+    return {way: model.fit(*train, eval_set=held_out) for way, model in models.items()}
 
 
 @pytest.fixture(scope="module")
@@ -44,24 +42,19 @@ def test_every_way_to_train_with_every_way_to_infer(by_training, training, infer
 
 
 @pytest.mark.parametrize("weight", [0.0, 1.0])
-def test_multi_prediction_learns_what_the_tags_say_of_one_another(
-    paired_train, paired_test, weight
-):
+def test_multi_prediction_learns_from_tags_of_one_another(paired_train, paired_test, weight):
     model = quick(training="multi_prediction", likelihood_weight=weight, max_epochs=60)
     model.fit(*paired_train, eval_set=paired_test)
     observed = paired_test.Y.copy()
     observed[:, ::2] = np.nan  # one of each pair
-    alone = auc_per_tag(paired_test.Y[:, ::2], model.predict_proba(paired_test.X)[:, ::2]).mean
-    helped = auc_per_tag(
-        paired_test.Y[:, ::2], model.complete(paired_test.X, observed)[:, ::2]
-    ).mean
+    answers = model.predict_proba(paired_test.X), model.complete(paired_test.X, observed)
+    alone, helped = (auc_per_tag(paired_test.Y[:, ::2], P[:, ::2]).mean for P in answers)
     assert helped > alone + 0.1
 
 
 def test_multi_prediction_stops_on_questions_with_and_without_observed_tags(train, held_out):
-    model = quick(training="multi_prediction", tolerance=1e-2, max_epochs=4).fit(
-        *train, eval_set=held_out
-    )
+    model = quick(training="multi_prediction", tolerance=1e-2, max_epochs=4)
+    model.fit(*train, eval_set=held_out)
     observed = half_observed(held_out.Y)
     asked = np.where(np.isnan(observed), held_out.Y, np.nan)
     alone = auc_per_tag(held_out.Y, model.predict_proba(held_out.X)).mean
@@ -80,9 +73,7 @@ def test_exact_completion_is_the_enumeration_given_the_known_tags(paired, paired
 
 
 @pytest.mark.parametrize("inference", INFERENCE)
-def test_completion_gives_known_tags_back_and_knows_more_of_the_others(
-    paired, paired_test, inference
-):
+def test_completion_gives_known_tags_back_and_more_of_the_others(paired, paired_test, inference):
     model = altered(paired, inference=inference)
     X, Y = paired_test
     known = Y.copy()

@@ -11,8 +11,9 @@ from tagging_data import quick
 
 from harmonium.errors import DataError
 from harmonium.estimators import LogisticTagger, MLPTagger
-from harmonium.estimators.classifier import standardising
+from harmonium.estimators.classifier import best_scaling, scaling_of, standardising
 from harmonium.estimators.model_files import Scaling
+from harmonium.evaluation import auc_per_tag
 
 UNITS = {
     "huge": (1e6, 0),
@@ -53,7 +54,7 @@ def test_features_too_large_to_compute_with_are_refused(train, fitted):
     with pytest.raises(DataError, match=r"X\[7, 3\] is 1e\+200, too far from the training data"):
         fitted.predict_proba(X)
     with pytest.raises(DataError, match=r"X\[7, 3\] is 1e\+200.*scale them"):
-        quick(scale_features=False).fit(X, train.Y)
+        quick(scale_features="none").fit(X, train.Y)
 
 
 @given(
@@ -88,10 +89,9 @@ def test_unit_norm_is_a_model_of_normalised_features(make, train, held_out, tmp_
         X = (X - scaling.mean) / scaling.scale
         return X / np.linalg.norm(X, axis=1, keepdims=True)
 
-    one = make(unit_norm=True, **settings).fit(*train, eval_set=held_out)
-    other = make(scale_features=False, **settings).fit(
-        normalised(train.X), train.Y, eval_set=(normalised(held_out.X), held_out.Y)
-    )
+    one = make(unit_norm=True, scale_features="standard", **settings).fit(*train, eval_set=held_out)
+    other = make(scale_features="none", **settings)
+    other.fit(normalised(train.X), train.Y, eval_set=(normalised(held_out.X), held_out.Y))
     P = one.predict_proba(held_out.X)
     np.testing.assert_allclose(P, other.predict_proba(normalised(held_out.X)), atol=1e-5)
     one.save(tmp_path / "model.safetensors")
@@ -101,7 +101,7 @@ def test_unit_norm_is_a_model_of_normalised_features(make, train, held_out, tmp_
 
 def test_with_unit_norm_there_are_no_weights_for_features_as_given(train):
     model = quick(unit_norm=True).fit(*train)
-    with pytest.raises(AttributeError, match="Fit with unit_norm=False"):
+    with pytest.raises(AttributeError, match="unit_norm=False"):
         _ = model.params_
     linear = LogisticTagger(solver="newton", unit_norm=True).fit(*train)
     with pytest.raises(AttributeError, match="coef_ and intercept_ apply to raw features"):
@@ -112,3 +112,49 @@ def test_a_clip_without_features_has_no_norm():
     scaling = Scaling(np.zeros(3), np.ones(3), unit_norm=True)
     scaled = scaling(np.array([[0.0, 0.0, 0.0], [3.0, 0.0, 4.0]]))
     np.testing.assert_allclose(scaled, [[0, 0, 0], [0.6, 0, 0.8]], atol=1e-7)
+
+
+def test_quantiles_of_features_become_those_of_the_normal_distribution(train, held_out, tmp_path):
+    rng = np.random.default_rng(0)
+    X = np.exp(rng.normal(size=(5000, 3)))  # whose logarithm is normal
+    X[:2500, 1] = 0.0  # half of a feature is one number
+    scaled = scaling_of(X, "quantile")(X) * np.sqrt(3)
+    expected = np.log(X[:, 0])
+    usual = np.abs(expected) < 2.5  # what lies farther out is drawn in
+    np.testing.assert_allclose(scaled[usual, 0], expected[usual], atol=0.15)
+    assert np.ptp(scaled[:2500, 1]) == 0
+    np.testing.assert_allclose(scaled.mean(axis=0), 0, atol=1e-6)
+    np.testing.assert_allclose(scaled.std(axis=0), 1, rtol=1e-5)
+    scaling = scaling_of(X, "quantile")
+    back = scaling.inverse(scaling(X[:, [0, 0, 0]]))
+    middle = (X[:, 0] > 0.2) & (X[:, 0] < 5)
+    np.testing.assert_allclose(back[middle, 0], X[middle, 0], rtol=1e-4)
+    assert np.isfinite(scaling(np.full((1, 3), 1e300))).all()
+    model = quick(scale_features="quantile").fit(np.exp(train.X), train.Y)
+    model.save(tmp_path / "model")
+    again = type(model).load(tmp_path / "model")
+    P = model.predict_proba(np.exp(held_out.X))
+    np.testing.assert_array_equal(again.predict_proba(np.exp(held_out.X)), P)
+    assert abs(quick().fit(*train).score(*held_out) - auc_per_tag(held_out.Y, P).mean) < 0.02
+    with pytest.raises(AttributeError, match="scale_features='standard'"):
+        _ = model.params_
+
+
+def test_rare_words_count_more_and_each_text_has_the_same_norm():
+    X = np.zeros((100, 2))
+    X[:50, 0], X[:1, 1] = 1, 1
+    scaled = scaling_of(X, "idf")(X)
+    np.testing.assert_allclose(np.linalg.norm(scaled[:50], axis=1), 1, rtol=1e-6)
+    assert not scaled[50:].any()
+    np.testing.assert_allclose(scaled[0, 1] / scaled[0, 0], np.log(101) / np.log(3), rtol=1e-5)
+
+
+def test_auto_tells_heavy_tails_and_words_from_other_features(train):
+    rng = np.random.default_rng(0)
+    words = (rng.random((200, 30)) < 0.05).astype(float)
+    kinds = {"standard": train.X, "quantile": rng.standard_t(2, (500, 9)) * 1e200, "idf": words}
+    for kind, X in kinds.items():
+        assert best_scaling(X) == kind
+        one, other = scaling_of(X, "auto"), scaling_of(X, kind)
+        np.testing.assert_array_equal(one(X), other(X))
+    assert best_scaling(np.ones((5, 2))) == "standard"

@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from harmonium.arrays import blocks, is_soft
 from harmonium.errors import DataError
 from harmonium.estimators import DiscriminativeRBM, LogisticTagger, gradient_tagger
 from harmonium.estimators.classifier import TableRows, base_log_odds, read_targets, standardising
+from harmonium.estimators.model_files import blocks, is_soft
 from harmonium.rbm import training
 
 N, D, C = 90, 6, 3
@@ -30,7 +30,7 @@ def on_disk(arrays, tmp_path, monkeypatch):
         np.save(tmp_path / f"{name}.npy", array)
         mapped.append(np.load(tmp_path / f"{name}.npy", mmap_mode="r"))
     monkeypatch.setattr(gradient_tagger, "LARGE", 0)
-    monkeypatch.setattr("harmonium.arrays.BLOCK", 7 * D)
+    monkeypatch.setattr("harmonium.estimators.model_files.BLOCK", 7 * D)
     monkeypatch.setattr(training, "BLOCK", 2)
     monkeypatch.setattr(training, "_in_runs", lambda rng, n: rng.permutation(n))
     return mapped
@@ -40,7 +40,7 @@ def on_disk(arrays, tmp_path, monkeypatch):
     "model",
     [
         DiscriminativeRBM(4, max_epochs=3, random_state=0, unit_norm=True),
-        LogisticTagger(max_epochs=3, random_state=0, scale_features=False),
+        LogisticTagger(max_epochs=3, random_state=0, scale_features="none"),
         LogisticTagger(max_epochs=3, random_state=0, validation_fraction=0.0),
     ],
     ids=["drbm", "unscaled", "nothing held out"],
@@ -59,7 +59,6 @@ def test_a_model_learnt_from_files_is_that_of_the_arrays(model, arrays, on_disk,
 
 
 def test_no_table_is_read_as_a_whole(on_disk, monkeypatch):
-    """Neither to check it, nor to scale it, nor to learn from it."""
     monkeypatch.setattr(gradient_tagger, "MAX_HELD_OUT", 20)
     monkeypatch.setattr(training, "WINDOW", 16)
     most = []
@@ -71,13 +70,15 @@ def test_no_table_is_read_as_a_whole(on_disk, monkeypatch):
         return found
 
     monkeypatch.setattr(TableRows, "__getitem__", counted)
-    model = DiscriminativeRBM(4, max_epochs=2, batch_size=5, random_state=0).fit(*on_disk)
+    options = {"n_models": 1, "max_epochs": 2, "batch_size": 5, "random_state": 0}
+    model = DiscriminativeRBM(4, **options).fit(*on_disk)
     assert max(most) <= 20
     assert model.n_iter_ == 2
 
 
 def test_clips_are_held_out_by_chance_and_not_more_than_needed(on_disk, monkeypatch):
     monkeypatch.setattr(gradient_tagger, "MAX_HELD_OUT", 12)
+    monkeypatch.setattr(gradient_tagger, "MIN_HELD_OUT", 1)
     X, Y = on_disk
     model = LogisticTagger(random_state=0, validation_fraction=0.5)
     _, targets = model._read(X, Y, like=None)
@@ -91,7 +92,7 @@ def test_clips_are_held_out_by_chance_and_not_more_than_needed(on_disk, monkeypa
 def test_what_is_computed_by_blocks_is_what_is_computed_at_once(arrays, monkeypatch):
     X, Y = arrays
     whole = standardising(X), base_log_odds(Y)
-    monkeypatch.setattr("harmonium.arrays.BLOCK", 4 * D)
+    monkeypatch.setattr("harmonium.estimators.model_files.BLOCK", 4 * D)
     assert [len(block) for block in blocks(X)] == [4] * 22 + [2]
     np.testing.assert_allclose(standardising(X).mean, whole[0].mean, rtol=1e-12)
     np.testing.assert_allclose(standardising(X).scale, whole[0].scale, rtol=1e-12)

@@ -9,26 +9,21 @@ import pytest
 from sklearn.base import clone
 from tagging_data import N_FEATURES, N_TAGS, quick
 
+from harmonium import estimators
 from harmonium.errors import DataError
-from harmonium.estimators import (
-    ChainTagger,
-    GenerativeRBM,
-    LogisticTagger,
-    MLPTagger,
-    NaiveBayesTagger,
-    SVMTagger,
-)
 
 SOLVED = [
-    LogisticTagger(solver="newton"),
-    SVMTagger(random_state=0),
-    ChainTagger(3, random_state=0),
-    NaiveBayesTagger(),
+    estimators.LogisticTagger(solver="newton"),
+    estimators.SVMTagger(random_state=0),
+    estimators.ChainTagger(3, random_state=0),
+    estimators.NaiveBayesTagger(),
 ]
 NETWORKS = [
-    GenerativeRBM(8, inference="mean_field", learning_rate=0.03, max_epochs=3, random_state=0),
-    MLPTagger(8, learning_rate=0.03, l2=0.0, max_epochs=3, random_state=0),
-    LogisticTagger(learning_rate=0.1, max_epochs=3, random_state=0),
+    estimators.GenerativeRBM(
+        8, inference="mean_field", learning_rate=0.03, max_epochs=3, random_state=0
+    ),
+    estimators.MLPTagger(8, learning_rate=0.03, l2=0.0, max_epochs=3, random_state=0),
+    estimators.LogisticTagger(learning_rate=0.1, max_epochs=3, random_state=0),
 ]
 FEATURES = [f"mfcc {i}" for i in range(N_FEATURES)]
 TAGS = ["rock", "jazz", "piano", "slow"]

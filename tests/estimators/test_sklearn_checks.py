@@ -1,14 +1,17 @@
 """scikit-learn's own checks of every classifier, with every exception named and explained."""
 
-from typing import Any
+import inspect
+from typing import Annotated, Any
 
 import pytest
+from sklearn.base import BaseEstimator, clone
 from sklearn.utils import estimator_checks
 from sklearn.utils.estimator_checks import parametrize_with_checks
 from tagging_data import quick
 
-from harmonium import DiscriminativeRBM, GenerativeRBM, LogisticTagger, MLPTagger
+from harmonium import DiscriminativeRBM, GenerativeRBM, LogisticTagger, MLPTagger, estimators
 from harmonium.estimators import ChainTagger, CooccurrenceTagger, NaiveBayesTagger, SVMTagger
+from harmonium.estimators.parameters import Count, Positive, estimator, parameter
 
 LEARNT_THRESHOLDS = (
     "predict decides by thresholds learnt for each tag, so that rare tags are found at all; "
@@ -29,7 +32,7 @@ ROUNDING = (
 TRAINED: dict[str, Any] = {"max_epochs": 40, "patience": 40, "random_state": 0}
 NETWORKS = [
     GenerativeRBM(8, inference="mean_field", learning_rate=0.03, **TRAINED),
-    MLPTagger(8, learning_rate=0.03, l2=0.0, **TRAINED),
+    MLPTagger(8, n_models=2, learning_rate=0.03, l2=0.0, **TRAINED),
     LogisticTagger(learning_rate=0.1, **TRAINED),
 ]
 PROBABLE = [
@@ -73,9 +76,68 @@ def test_the_thresholds_are_the_only_reason_for_the_exceptions(model, monkeypatc
 
 
 @pytest.mark.parametrize(
-    "training", ["cd", pytest.param("lbp", marks=pytest.mark.long), "pl", "multi_prediction"]
+    "settings",
+    [
+        {},
+        {"training": "cd", "n_models": 1},
+        {"training": "pl", "n_models": 1},
+        pytest.param({"training": "lbp", "n_models": 1}, marks=pytest.mark.long),
+    ],
 )
-def test_the_check_of_what_is_learnt_for_the_defaults_and_other_ways_to_train(training):
-    estimator_checks.check_classifiers_train(
-        "DiscriminativeRBM", DiscriminativeRBM(training=training, random_state=0)
+def test_the_check_of_what_is_learnt_for_the_defaults_and_other_ways_to_train(settings):
+    model = DiscriminativeRBM(random_state=0, **settings)
+    estimator_checks.check_classifiers_train("DiscriminativeRBM", model)
+
+
+# Parameters: written once, and known to the constructor, the checks and help().
+
+
+@estimator
+class Base(BaseEstimator):
+    """A base."""
+
+    rate: Positive = parameter("Step length.", default=0.1)
+    kind: Annotated[str, str] = parameter("Its kind.", default="a")
+
+
+@estimator
+class Model(Base):
+    """A model.
+
+    {parameters}
+    """
+
+    size: Count | None = parameter("Its size.", default=3, kw_only=False)
+    rate: Positive = parameter(default=0.5)
+
+
+def test_a_class_may_change_a_default_alone():
+    assert Base().rate == 0.1
+    model = Model(5)
+    assert (model.size, model.rate, model.kind) == (5, 0.5, "a")
+    assert clone(model.set_params(kind="b")).get_params() == {"kind": "b", "rate": 0.5, "size": 5}
+    with pytest.raises(TypeError, match="positional"):
+        Model(5, 0.5)
+    with pytest.raises(ValueError, match="The 'rate' parameter of Model must be a float in"):
+        Model(rate=-1)._validate_params()
+    Model(None)._validate_params()
+    assert Model.__doc__ == (
+        "A model.\n\nsize : int or None, default=3\n    Its size.\n"
+        "rate : float, default=0.5\n    Step length.\nkind : str, default='a'\n    Its kind."
     )
+
+
+@pytest.mark.parametrize("kind", estimators.__all__)
+def test_every_parameter_is_described_with_its_default_checked_and_stored(kind):
+    kind = getattr(estimators, kind)
+    text = kind.__doc__
+    for name, given in inspect.signature(kind).parameters.items():
+        assert f"\n{name} : " in text
+        line = next(line for line in text.splitlines() if line.startswith(f"{name} : "))
+        assert line.endswith(f"default={given.default!r}")
+    for name in kind().get_params():
+        with pytest.raises(ValueError, match=f"The '{name}' parameter of {kind.__name__} must be"):
+            kind(**{name: object()})._validate_params()
+    kind()._validate_params()
+    marks = {name: object() for name in inspect.signature(kind).parameters}
+    assert vars(kind(**marks)) == marks

@@ -7,13 +7,7 @@ from sklearn.base import clone
 from tagging_data import easy_model, quick, tag_distribution
 
 from harmonium.errors import DataError
-from harmonium.estimators import (
-    ChainTagger,
-    GenerativeRBM,
-    LogisticTagger,
-    MLPTagger,
-    SVMTagger,
-)
+from harmonium.estimators import ChainTagger, GenerativeRBM, LogisticTagger, MLPTagger, SVMTagger
 
 NETWORKS = [
     LogisticTagger(learning_rate=0.1, max_epochs=30, random_state=0),
@@ -90,9 +84,8 @@ def test_training_goes_on_from_labels_to_probabilities(train, held_out, soft):
 def test_exact_logistic_regression_finds_the_weights_behind_the_probabilities():
     rng = np.random.default_rng(0)
     X, W, d = rng.normal(size=(60, 5)), rng.normal(size=(3, 5)), rng.normal(size=3)
-    model = LogisticTagger(solver="newton", l2=1e-9, scale_features=False).fit(
-        X, expit(X @ W.T + d)
-    )
+    model = LogisticTagger(solver="newton", l2=1e-9, scale_features="none")
+    model.fit(X, expit(X @ W.T + d))
     np.testing.assert_allclose(model.coef_, W, atol=1e-4)
     np.testing.assert_allclose(model.intercept_, d, atol=1e-4)
 
@@ -124,6 +117,8 @@ def test_the_svm_learns_from_the_highest_and_the_lowest_probabilities(train, sof
     ternary[top[:75]], ternary[top[-75:]] = 1, 0
     chosen = clone(SVM).fit(train.X, ternary)
     np.testing.assert_allclose(by_labels.coef_[0], chosen.coef_[0], atol=1e-6)
+    with pytest.raises(DataError, match=r"counts are given\. Got probabilities; pass them as"):
+        SVMTagger().fit(train.X, soft, counts=soft)
 
 
 def test_the_svm_never_chooses_an_unknown_label():
@@ -131,16 +126,9 @@ def test_the_svm_never_chooses_an_unknown_label():
     x = np.linspace(-1, 1, 40)
     X = np.append(x, np.full(40, -100.0))[:, None]
     Y = np.append(expit(3 * x), np.full(40, np.nan))[:, None]
-    model = SVMTagger(scale_features=False, random_state=0).fit(X, Y)
+    model = SVMTagger(scale_features="none", random_state=0).fit(X, Y)
     assert (model.decision_function(X[:20]) < 0).all()
     assert (model.decision_function(X[20:40]) > 0).all()
-
-
-def test_the_svm_takes_probabilities_once(train, soft):
-    with pytest.raises(
-        DataError, match=r"where counts are given\. Got probabilities; pass them as"
-    ):
-        SVMTagger().fit(train.X, soft, counts=soft)
 
 
 def test_log_odds_of_the_mean_label_are_the_start():

@@ -8,18 +8,13 @@ from sklearn.svm import NuSVC
 
 from harmonium.errors import DataError, DataWarning
 from harmonium.estimators import SVMTagger
-from harmonium.estimators.svm import (
-    choose_examples,
-    fit_hyperplane,
-    labels_by_count,
-)
+from harmonium.estimators.svm import choose_examples, fit_hyperplane, labels_by_count
 
 
 def chosen(labels, counts, max_examples, *, seed=0, balanced=True):
     rng = np.random.default_rng(seed)
-    examples = choose_examples(
-        np.array(labels, float), np.array(counts, float), max_examples, rng, balanced=balanced
-    )
+    labels, counts = np.array(labels, float), np.array(counts, float)
+    examples = choose_examples(labels, counts, max_examples, rng, balanced=balanced)
     return tuple(sorted(rows.tolist()) for rows in examples)
 
 
@@ -84,11 +79,8 @@ def test_the_hyperplane_is_libsvms(nu, offset):
     svm = NuSVC(nu=nu, kernel="linear").fit(X / np.sqrt(scale), signs)
     np.testing.assert_allclose(w, svm.coef_[0] / np.sqrt(scale), atol=2e-3)
     at = np.array([X.mean(axis=0), X[0], X[-1]])
-    np.testing.assert_allclose(
-        (at + offset) @ w + d,
-        svm.decision_function(at / np.sqrt(scale)),
-        atol=1e-2,
-    )
+    expected = svm.decision_function(at / np.sqrt(scale))
+    np.testing.assert_allclose((at + offset) @ w + d, expected, atol=1e-2)
     assert nu_used == nu
 
 
@@ -109,8 +101,7 @@ def test_a_nu_without_a_margin_is_raised_until_there_is_one():
     X, examples, signs = clouds(200, 200, shift=0.7, n_features=2)
     w, d, nu_used = fit_hyperplane(X, examples, 0.1)
     assert nu_used > 0.5  # at least twice the error that no hyperplane can avoid
-    right = (np.sign(X @ w + d) == signs).mean()
-    assert right > 0.58
+    assert (np.sign(X @ w + d) == signs).mean() > 0.58
     assert w[0] > abs(w[1])
 
 
@@ -154,18 +145,20 @@ def test_probabilities_alone_choose_examples_and_labels():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(100, 3))
     P = 1 / (1 + np.exp(-3 * X[:, :2]))
-    model = SVMTagger(max_examples=20, random_state=0).fit(
-        X, counts=pd.DataFrame(P, columns=["rock", "jazz"])
-    )
+    counts = pd.DataFrame(P, columns=["rock", "jazz"])
+    model = SVMTagger(max_examples=20, random_state=0).fit(X, counts=counts)
     assert model.tags_.tolist() == ["rock", "jazz"]
     assert model.score(X, (P > 0.5).astype(float)) > 0.99
 
 
-@pytest.mark.parametrize("counts", [np.ones((10, 3)), np.ones((9, 2))])
-def test_counts_must_fit_the_labels(counts):
+def test_counts_must_fit_the_labels_and_nu_is_a_share():
     X, Y = np.random.default_rng(0).normal(size=(10, 2)), np.tile([[0.0, 1.0], [1.0, 0.0]], (5, 1))
-    with pytest.raises(DataError, match=r"counts must have the shape of y, \(10, 2\). Got"):
-        SVMTagger().fit(X, Y, counts=counts)
+    for counts in (np.ones((10, 3)), np.ones((9, 2))):
+        with pytest.raises(DataError, match=r"counts must have the shape of y, \(10, 2\). Got"):
+            SVMTagger().fit(X, Y, counts=counts)
+    for nu in (0.0, 1.5):
+        with pytest.raises(ValueError, match=r"'nu' parameter of SVMTagger must be a float in"):
+            SVMTagger(nu).fit(X, Y)
 
 
 def test_threads_give_the_same_model_and_no_probabilities(train):
@@ -173,9 +166,3 @@ def test_threads_give_the_same_model_and_no_probabilities(train):
     two = SVMTagger(random_state=0, n_jobs=2).fit(*train)
     np.testing.assert_array_equal(one.coef_, two.coef_)
     assert not hasattr(one, "predict_proba")
-
-
-@pytest.mark.parametrize("nu", [0.0, 1.5])
-def test_nu_is_a_share(nu, train):
-    with pytest.raises(ValueError, match=r"'nu' parameter of SVMTagger must be a float in"):
-        SVMTagger(nu).fit(*train)

@@ -57,14 +57,11 @@ def test_a_tag_that_can_be_in_every_fold_is(seed, n_unknown):
     assert fold_report(folds, groups, Y).incomplete == {}
 
 
-def test_scarce_negatives_are_spread_as_positives_are():
+def test_scarce_negatives_are_spread_and_positives_in_proportion():
     Y = np.ones((50, 1))
     Y[:5] = 0
     report = fold_report(grouped_folds(np.arange(50), Y), np.arange(50), Y)
     assert report.negatives[:, 0].tolist() == [1, 1, 1, 1, 1]
-
-
-def test_positives_are_spread_in_proportion():
     rng = np.random.default_rng(0)
     groups = rng.integers(0, 800, size=2000)
     Y = (rng.random((2000, 20)) < np.linspace(0.05, 0.5, 20)).astype(float)
@@ -94,15 +91,12 @@ def test_the_report_says_what_is_missing_and_whether_it_could_be_had():
     assert report.negatives.sum(axis=0).tolist() == [16, 0, 10, 0]
 
 
-def test_a_group_larger_than_a_fold_has_a_fold_of_its_own():
+def test_a_group_larger_than_a_fold_has_its_own_and_large_ones_leave_folds_of_equal_size():
     groups = np.array([0] * 300 + list(range(1, 401)))
     Y = (np.random.default_rng(0).random((700, 5)) < 0.3).astype(float)
     folds = grouped_folds(groups, Y)
     assert sorted(np.bincount(folds).tolist()) == [100, 100, 100, 100, 300]
     assert fold_report(folds, groups, Y).incomplete == {}
-
-
-def test_large_groups_leave_folds_of_near_equal_size():
     sizes = [70, 60, 50, 45, 40, 35, 30, 20] + [1] * 50
     groups = np.repeat(np.arange(len(sizes)), sizes)
     Y = (np.random.default_rng(0).random((400, 5)) < 0.2).astype(float)
@@ -127,29 +121,22 @@ def test_real_artists_and_tags(data_folder):
     most_used = np.argsort(-(tags["Y"] > 0).sum(axis=0), kind="stable")[:100]
     Y = (tags["Y"][:, most_used] > 0).astype(float)
     tagged = Y.any(axis=1)
-    report = fold_report(
-        grouped_folds(tags["artist_id"][tagged], Y[tagged]), tags["artist_id"][tagged], Y[tagged]
-    )
+    artists = tags["artist_id"][tagged]
+    report = fold_report(grouped_folds(artists, Y[tagged]), artists, Y[tagged])
     assert report.incomplete == {}
     assert report.sizes.max() - report.sizes.min() <= 1
 
 
 def test_nested_folds_follow_the_papers_protocol():
-    groups = np.arange(100) // 2
-    Y = (np.random.default_rng(0).random((100, 3)) < 0.4).astype(float)
-    folds = grouped_folds(groups, Y)
+    folds = np.arange(100) % 5
     splits = list(nested_folds(folds))
-    assert len(splits) == 20
-    assert len({(split.test_fold, split.valid_fold) for split in splits}) == 20
+    assert len(splits) == len({(split.test_fold, split.valid_fold) for split in splits}) == 20
     for split in splits:
         assert split.test_fold != split.valid_fold
         assert set(folds[split.test].tolist()) == {split.test_fold}
         assert set(folds[split.valid].tolist()) == {split.valid_fold}
-        assert len(set(folds[split.train].tolist())) == 3
         everything = np.concatenate([split.train, split.valid, split.test])
         np.testing.assert_array_equal(np.sort(everything), np.arange(100))
-        for one, other in ((split.train, split.test), (split.train, split.valid)):
-            assert not set(groups[one].tolist()) & set(groups[other].tolist())
 
 
 class Constant(BaseEstimator):

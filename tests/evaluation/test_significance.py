@@ -48,6 +48,8 @@ def test_a_fold_without_both_scores_is_left_out():
     assert np.isnan(tests.p).tolist() == [False, True, True, False]
     assert not tests.better[1:3].any()
     assert not tests.worse[1:3].any()
+    for shape in ((0, 2), (5, 0)):
+        assert paired_t_tests(np.ones(shape), np.ones(shape)).n_better == 0
 
 
 @pytest.mark.parametrize(
@@ -90,22 +92,13 @@ def test_what_was_not_tested_does_not_count_in_a_correction():
         assert np.isnan(adjusted[1])
 
 
-@pytest.mark.parametrize("levels", [None, 3], ids=["no ties", "ties"])
-def test_friedman_equals_scipy(levels):
-    scores = np.random.default_rng(0).random((20, 4)) + np.array([0.3, 0.1, 0, 0])
-    if levels:
-        scores = np.round(scores * levels)
+@pytest.mark.parametrize("digits", [9, 0], ids=["no ties", "ties"])
+def test_friedman_equals_scipy(digits):
+    scores = np.round(3 * np.random.default_rng(0).random((20, 4)) + [0.9, 0.3, 0, 0], digits)
     ours, theirs = friedman(scores), stats.friedmanchisquare(*scores.T)
     np.testing.assert_allclose(ours.statistic, theirs.statistic, rtol=1e-10)
     np.testing.assert_allclose(ours.p, theirs.pvalue, rtol=1e-10)
     np.testing.assert_allclose(ours.average_ranks, stats.rankdata(-scores, axis=1).mean(axis=0))
-
-
-def test_models_that_are_always_tied_do_not_differ():
-    test = friedman(np.ones((5, 3)))
-    assert (test.statistic, test.p) == (0, 1)
-    assert test.average_ranks.tolist() == [2, 2, 2]
-    assert not test.different.any()
 
 
 def test_blocks_with_an_undefined_score_are_left_out_and_counted():
@@ -130,29 +123,25 @@ def test_critical_values_are_those_of_the_published_table():
 
 
 def test_different_are_the_models_a_critical_difference_apart():
-    scores = np.random.default_rng(2).normal(size=(30, 4)) + np.array([3, 0, 0, -3])
-    test = friedman(scores)
+    test = friedman(np.random.default_rng(2).normal([3, 0, 0, -3], size=(30, 4)))
     gaps = np.abs(np.subtract.outer(test.average_ranks, test.average_ranks))
     np.testing.assert_array_equal(test.different, gaps >= test.critical_difference)
     assert test.different[0, 3]
-    assert not test.different.diagonal().any()
+    tied = friedman(np.ones((5, 3)))
+    assert (tied.statistic, tied.p) == (0, 1)
+    assert tied.average_ranks.tolist() == [2, 2, 2]
+    assert not tied.different.any()
 
 
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (
-            lambda: paired_t_tests(np.ones((5, 2)), np.ones((5, 3))),
-            r"same shape.*\(5, 2\) and \(5, 3\)",
-        ),
+        (lambda: paired_t_tests(np.ones((5, 2)), np.ones((5, 3))), r"same shape.*\(5, 3\)"),
         (lambda: paired_t_tests(np.ones(5), np.ones(5)), r"A must have two dimensions.*\(5,\)"),
         (lambda: paired_t_tests([["a"]], [[1.0]]), "A must be a matrix of numbers"),
         (lambda: paired_t_tests([[np.inf]], [[1.0]]), "A must hold finite scores"),
         (lambda: paired_t_tests([[1.0]], [[1.0]], alpha=95), "alpha must lie between 0 and 1.*95"),
-        (
-            lambda: paired_t_tests([[1.0]], [[1.0]], correction="b"),
-            "'none', 'holm' or 'bh'. Got 'b'",
-        ),
+        (lambda: paired_t_tests([[1.0]], [[1.0]], correction="b"), "'bh'. Got 'b'"),
         (lambda: friedman(np.ones((9, 2))), "at least 3 models.*Got 2 models.*paired_t_tests"),
         (lambda: friedman([[1, 2, NAN], [1, 2, 3]]), "Got 3 models and 1 such blocks of 2"),
         (lambda: friedman(np.ones(3)), r"scores must have two dimensions"),
@@ -162,8 +151,3 @@ def test_different_are_the_models_a_critical_difference_apart():
 def test_bad_input_is_refused(call, message):
     with pytest.raises(DataError, match=message):
         call()
-
-
-def test_no_folds_and_no_tags_are_no_accident():
-    assert paired_t_tests(np.ones((0, 2)), np.ones((0, 2))).n_better == 0
-    assert paired_t_tests(np.ones((5, 0)), np.ones((5, 0))).n_better == 0

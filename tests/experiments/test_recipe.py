@@ -8,8 +8,10 @@ from dataset_samples import RECIPE
 from places import PROJECT
 
 from harmonium.errors import DataError
+from harmonium.experiments import plan
 from harmonium.experiments.plan import arms, fold_state, fold_states, missing, most_runs
 from harmonium.experiments.recipe import parse_recipe, read_recipe
+from harmonium.experiments.results import open_results, read_results
 
 RECIPES = PROJECT / "recipes"
 
@@ -19,10 +21,8 @@ def test_a_recipe_says_what_it_says():
     assert recipe.title == "Toy"
     assert recipe.n_folds == 3
     assert recipe.datasets[0].label == "toy"
-    assert recipe.models[0].search == (
-        {"C": (0.01, 0.1, 1.0, 10.0)},
-        {"fit_intercept": (True, False)},
-    )
+    searched = {"C": (0.01, 0.1, 1.0, 10.0)}, {"fit_intercept": (True, False)}
+    assert recipe.models[0].search == searched
     assert recipe.models[1].settings == {"C": 0.5}
     assert [arm.label for arm in arms(recipe)] == ["toy, LOG", "toy, fixed"]
 
@@ -45,13 +45,16 @@ def test_a_recipe_says_what_it_says():
         ('name = "fixed"', 'name = "LOG"', "model name 'LOG' occurs more than once"),
         ("form =", "form", "This is not TOML"),
         ("n_folds = 3", 'datasets = ["emotfy"]', "Did you mean 'emotify'?"),
-        ("n_folds = 3", "[vary]\nsmoothing = [1]", "true and false. Got 1"),
+        ("n_folds = 3", "[vary]\nsmoothing = [1]", "true or false. Got 1"),
         ("n_folds = 3", "[vary]\nunsure = [1.5]", '"unknown" or probabilities between 0 and 1'),
         ("n_folds = 3", "[vary]\nclips = [-1]", "whole number, at least 0. Got -1"),
         ("n_folds = 3", '[vary]\nfeatures = ["timber"]', "Did you mean 'timbre'?"),
         ("n_folds = 3", "[vary]\ndampin = [0.5]", "[vary]: sklearn.LogisticRegression has no"),
         ("n_folds = 3", "[tests]\nknown = [1.0]", "'one'. Got 1.0"),
         ("n_folds = 3", "n_folds = 3\nsearch_known = ['on']", "'search_known' must be shares"),
+        ('name = "LOG"', 'name = "LOG"\nskip = ["tyo"]', "Did you mean 'toy'?"),
+        ("n_folds = 3", "cross_fit = 1", "'cross_fit' must be true or false"),
+        ("n_folds = 3", "cross_fit = true\nsearch_known = [0.5]", "'search_known' must be [0.0]"),
         ("n_folds = 3", '[tests]\ninference = ["lpb"]', "Did you mean 'lbp'?"),
     ],
 )
@@ -87,6 +90,8 @@ def test_every_experiment_has_a_small_version():
 
 def test_arms_that_cannot_be_are_left_out():
     text = RECIPE.replace("n_folds = 3", 'datasets = ["emotify", "cal500"]\n[vary]\nXX')
+    skipping = RECIPE.replace('name = "LOG"', 'name = "LOG"\nskip = ["toy"]')
+    assert [arm.label for arm in arms(parse_recipe(skipping))] == ["toy, fixed"]
     smoothed = arms(parse_recipe(text.replace("XX", "smoothing = [false, true]")))
     assert {arm.dataset.label for arm in smoothed if arm.smoothing} == {"emotify"}
     grouped = arms(parse_recipe(text.replace("XX", 'features = ["all", "rhythm"]')))
@@ -111,9 +116,8 @@ def test_the_search_comes_first_and_the_final_runs_use_every_validation_fold():
     for run in first.missing:
         results[run.key] = result({0.01: 0.5, 0.1: 0.6, 1.0: 0.8, 10.0: 0.7}[run.settings["C"]])
     second = fold_state(recipe, arm, 0, results)
-    assert [run.settings for run in second.missing] == [
-        {"C": 1.0, "fit_intercept": value} for value in (True, False)
-    ]
+    tried = [{"C": 1.0, "fit_intercept": value} for value in (True, False)]
+    assert [run.settings for run in second.missing] == tried
     for run in second.missing:
         results[run.key] = result(0.9 if run.settings["fit_intercept"] else 0.95)
     final = fold_state(recipe, arm, 0, results)
@@ -145,6 +149,20 @@ def test_the_search_uses_every_validation_fold_unless_told_otherwise():
     assert tried == [(c, fold) for c in (0.01, 0.1, 1.0, 10.0) for fold in (1, 2)]
 
 
+def test_a_cross_fitted_setting_has_one_run_per_test_fold_and_the_winner_is_not_fitted_again():
+    recipe = parse_recipe(RECIPE.replace("n_folds = 3", "n_folds = 3\ncross_fit = true"))
+    searched, fixed = arms(recipe)
+    results = {}
+    while runs := missing(recipe, results):
+        assert {run.valid_fold for run in runs} == {None}
+        results |= {run.key: result(run.settings["C"]) for run in runs}
+    of_fold = fold_state(recipe, searched, 0, results)
+    assert [run.settings for run in of_fold.final] == [{"C": 10.0, "fit_intercept": True}]
+    assert len(of_fold.done) == 4 + 2
+    assert len(results) == 3 * (4 + 2) + 3
+    assert [most_runs(recipe, arm) for arm in (searched, fixed)] == [3 * (4 + 2), 3]
+
+
 def test_missing_gives_each_run_once_and_ends():
     recipe = parse_recipe(RECIPE)
     rng = np.random.default_rng(0)
@@ -162,7 +180,7 @@ def test_missing_gives_each_run_once_and_ends():
     assert len(results) == 3 * (4 + 2 + 1) + 3 * 2
 
 
-def test_the_key_is_of_what_the_result_depends_on():
+def test_the_key_is_of_what_the_result_depends_on(monkeypatch):
     def keys(old="", new=""):
         return {run.key for run in missing(parse_recipe(RECIPE.replace(old, new)), {})}
 
@@ -171,6 +189,74 @@ def test_the_key_is_of_what_the_result_depends_on():
 
     usual = keys()
     assert usual == keys('"toy"', '"other"') == keys('"LOG"', '"LR"')
-    assert usual == with_line("search_known = [0.0]")
+    assert usual == with_line("search_known = [0.0]") == with_line("cross_fit = false")
     assert not usual & with_line("seed = 1")
     assert not usual & with_line('search_known = [0.0, "one"]')
+    monkeypatch.setattr(plan, "MEANING", 2)
+    assert "0c556d02a36020e8960c" in keys()  # as before recipes could be cross-fitted
+
+
+# Results in files.
+
+RUNS = missing(parse_recipe(RECIPE), {})
+
+
+def add(store, run):
+    store.add(run, {"valid_auc": 0.5, "tests": []}, {"seconds": 1.0})
+
+
+def store_of(folder, runs):
+    with open_results(folder, RECIPE) as store:
+        for run in runs:
+            add(store, run)
+    return folder
+
+
+def test_what_was_added_is_there_again(tmp_path):
+    folder = store_of(tmp_path / "new" / "folder", RUNS[:3])
+    with open_results(folder, RECIPE) as store:
+        assert list(store.results) == [run.key for run in RUNS[:3]]
+        assert store.results[RUNS[0].key]["valid_auc"] == 0.5
+    recipe, results, measurements = read_results(folder)
+    assert recipe == parse_recipe(RECIPE)
+    assert results.keys() == measurements.keys()
+    assert results[RUNS[1].key]["run"]["settings"] == RUNS[1].settings
+
+
+def test_a_line_cut_anywhere_costs_that_run_only(tmp_path):
+    path = store_of(tmp_path, RUNS[:3]) / "results.jsonl"
+    whole = path.read_bytes()
+    last = whole[:-1].rfind(b"\n") + 1
+    for end in range(last, len(whole), 7):
+        path.write_bytes(whole[:end])
+        assert list(read_results(tmp_path)[1]) == [run.key for run in RUNS[:2]]
+        with open_results(tmp_path, RECIPE) as store:
+            assert path.read_bytes() == whole[:last]
+            add(store, RUNS[2])
+        assert path.read_bytes() == whole
+
+
+def test_a_finished_file_does_not_depend_on_the_order(tmp_path):
+    for name, runs in (("a", RUNS[:4]), ("b", RUNS[3::-1])):
+        with open_results(tmp_path / name, RECIPE) as store:
+            for run in runs:
+                add(store, run)
+            store.finish()
+    a, b = ((tmp_path / name / "results.jsonl").read_bytes() for name in "ab")
+    assert a == b
+    assert len(a.splitlines()) == 4
+
+
+def test_a_line_that_is_no_result_is_named(tmp_path):
+    path = store_of(tmp_path, RUNS[:1]) / "results.jsonl"
+    path.write_text("nonsense\n" + path.read_text())
+    with pytest.raises(DataError, match=r"results\.jsonl, line 1, is not a result"):
+        read_results(tmp_path)
+
+
+def test_two_processes_do_not_write_at_once_and_results_are_strict_json(tmp_path):
+    with open_results(tmp_path, RECIPE) as store:
+        with pytest.raises(DataError, match="Another process is writing"):
+            open_results(tmp_path, RECIPE).__enter__()
+        with pytest.raises(ValueError, match="JSON"):
+            store.add(RUNS[0], {"valid_auc": float("nan")}, {})

@@ -4,14 +4,17 @@ import random
 import shutil
 import sqlite3
 
+import numpy as np
 import pytest
 import sqlalchemy as sa
 from command_line import run_main
 from postgres_server import schema
+from processes_in_tests import PATIENCE, start
 
 from harmonium.audio.extraction import FeatureCache
-from harmonium.errors import DataError, LibraryError
-from harmonium.library import Library
+from harmonium.errors import DataError, LibraryError, ModelFileError
+from harmonium.estimators.model_files import to_bytes
+from harmonium.library import Library, tagger
 from harmonium.library.store.schema import metadata
 
 TABLES = sorted(metadata.tables)
@@ -114,24 +117,6 @@ def test_a_damaged_value_is_one_clear_error(whole, place, change, read):
     answers(place)
 
 
-def test_a_log_that_is_damaged_costs_at_most_what_was_said_last(whole, tmp_path):
-    """The log beside a library is of what was committed since; each page of it has a checksum."""
-    place = tmp_path / "library.db"
-    shutil.copy(whole, place)
-    with Library.open(place) as library:
-        library.settings.set("last", "word")
-        data = {name: (tmp_path / name).read_bytes() for name in ("library.db", "library.db-wal")}
-    log = bytearray(data["library.db-wal"])
-    log[len(log) // 2] ^= 0xFF
-    other = tmp_path / "other"
-    other.mkdir()
-    (other / "library.db").write_bytes(data["library.db"])
-    (other / "library.db-wal").write_bytes(log)
-    with Library.open(other / "library.db", create=False) as library:
-        assert library.settings.get("last") in (None, "word")
-        assert library.tracks.count() == 60
-
-
 @pytest.mark.parametrize("seed", range(6))
 def test_a_damaged_cache_is_told_or_not_trusted(tmp_path, seed):
     chance = random.Random(seed)
@@ -151,4 +136,64 @@ def test_a_damaged_cache_is_told_or_not_trusted(tmp_path, seed):
             for i in range(20):
                 cache.find_by_content(bytes([i]) * 32)
     except DataError as error:
-        assert "or delete it: it will be made again" in str(error)  # noqa: PT017
+        assert "or delete it" in str(error)  # noqa: PT017
+
+
+FIT = """
+import sys
+import numpy as np
+from harmonium import DiscriminativeRBM
+rng = np.random.default_rng(0)
+X = rng.normal(size=(40, 5)).astype(np.float32)
+Y = (X[:, :3] > 0).astype(np.float32)
+model = DiscriminativeRBM(n_hidden=4, max_epochs=3, validation_fraction=0.0, random_state=0)
+print(model.fit(X, Y).predict_proba(X).tobytes().hex())
+"""
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda data: data[: len(data) // 2],
+        lambda data: data[:20] + bytes([data[20] ^ 0xFF]) + data[21:],
+        lambda data: to_bytes({"x": np.ones(2)}, {"class": "DiscriminativeRBM"}),
+        lambda data: b"",
+    ],
+    ids=["cut", "changed", "another", "empty"],
+)
+def test_a_damaged_built_in_model_is_one_clear_error(tmp_path, monkeypatch, damage):
+    file = tmp_path / "model.safetensors"
+    file.write_bytes(damage(tagger.BUILTIN_FILE.read_bytes()))
+    monkeypatch.setattr(tagger, "BUILTIN_FILE", file)
+    tagger.builtin_model.cache_clear()
+    try:
+        with pytest.raises(ModelFileError, match="Install Harmonium again"):
+            tagger.builtin_model()
+    finally:
+        tagger.builtin_model.cache_clear()
+
+
+@pytest.mark.long
+def test_damaged_compiled_programs_are_made_again(tmp_path):
+    folder = tmp_path / "compiled"
+    folder.mkdir()
+    settings = {"JAX_COMPILATION_CACHE_DIR": str(folder)}
+    settings["JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"] = "0"
+
+    def fit():
+        process = start("-c", FIT, env=settings)
+        said, errors = process.communicate(timeout=PATIENCE)
+        assert process.returncode == 0, errors
+        return said
+
+    first = fit()
+    chance = random.Random(1)
+    programs = [path for path in folder.rglob("*") if path.is_file()]
+    assert programs
+    for number, path in enumerate(programs):
+        data = path.read_bytes()
+        noise = bytearray(data)
+        for _ in range(50):
+            noise[chance.randrange(len(data))] = chance.randrange(256)
+        path.write_bytes((data[: len(data) // 2], noise, b"")[number % 3])
+    assert fit() == first

@@ -84,18 +84,6 @@ def test_a_full_disk_keeps_what_was_there_and_takes_no_half(disk, place, table, 
     assert len(said(place)) == len(before) + ROWS
 
 
-def test_a_disk_that_fills_up_while_a_library_is_open(disk, place):
-    with Library.open(place) as library:
-        before = in_force(library)
-        leave(disk, 0)
-        with pytest.raises(LibraryError, match=r"full.*What was stored before is safe"):
-            library.settings.set("large", "x" * 500_000)
-        assert in_force(library) == before
-        leave(disk, 1 << 20)
-        library.settings.set("large", "x")
-        assert library.settings.get("large") == "x"
-
-
 @pytest.mark.parametrize("option", ["--playlist", "--export"])
 def test_what_does_not_fit_is_not_written_by_half(disk, tmp_path, option):
     place = tmp_path / "library.db"

@@ -33,8 +33,7 @@ NAMES = [
     b"-rf --help.flac",
     b"\x1b[2J\x1b]0;owned\x07.flac",
     b"[red]markup[bold] [link=file]x.flac",
-    b"=cmd|' C calc'!A0.flac",
-    b"<script>alert(1)</script>.flac".replace(b"/", b"_"),
+    b"=cmd|' C calc'!A0<script>.flac",
     b"a'b\"c`$(touch owned)`;&|.flac",
     b"\xe2\x80\x8b\xcc\x81.flac",  # a space of no width, an accent on nothing
 ]
@@ -42,13 +41,10 @@ NAMES = [
 TAGS = [
     "\x1b[31mred\x07",
     "two\nlines\ttab",
-    "[bold]markup[/bold]",
-    "<script>alert(1)</script>",
-    "=HYPERLINK(1)",
+    *("[bold]markup[/bold]", "<script>alert(1)</script>", "=HYPERLINK(1)"),
     "\u202egnol\u202c",
     "x" * 20_000,
-    "a;b,c/d|e",
-    "'; DROP TABLE tag; --",
+    *("a;b,c/d|e", "'; DROP TABLE tag; --"),
     "🎵\u0301" * 50,
 ]
 JSON = {"Content-Type": "application/json"}

@@ -1,36 +1,27 @@
 """A command that ends at any statement of the database leaves all of its work or nothing.
 
-`harmonium index`, `import`, `train`, `write`, `features` and `experiment run` have tests of their
-own that kill real processes; here each statement of the shorter commands is tried, and a server.
+`harmonium train`, `write`, `serve`, `features` and `experiment run` have tests of their
+own that kill real processes; here each statement of the shorter commands is tried.
 """
 
 import gc
 import shutil
-import signal
-import subprocess
-import sys
-import time
 
-import httpx
 import pytest
 import sqlalchemy as sa
 from killed import Killed, watch_moments
-from some_tracks import say as put_tags
-from tagged_files import untagged
-from web_server import serving
+from noise_files import write
+from processes_in_tests import reports_of_killed
 
 from harmonium.library import Library
 from harmonium.library.answers import keep_said, learn_answers
 from harmonium.library.edits import forget, hide_tag, rename_tag
-from harmonium.library.filetags import read_tags
 from harmonium.library.models import use_model
 from harmonium.library.store import database
 from harmonium.library.store.schema import metadata
-from harmonium.library.store.tracks import Track
 from harmonium.library.tagger import tag_library
 
 TIMES = {"at", "made_at", "added_at"}
-LAST = "said just before"
 
 
 def content(place):
@@ -120,31 +111,16 @@ def test_what_can_be_computed_again_goes_on(whole, tmp_path, monkeypatch, work):
 
 
 @pytest.mark.long
-def test_a_killed_server_goes_on_where_it_was(tmp_path):
-    """As tests/web/test_restart.py, but without any time to say good-bye."""
-    place, n = tmp_path / "library.db", 60
-    files = [tmp_path / "music" / f"{i:03}.flac" for i in range(n)]
-    files[0].parent.mkdir()
-    with Library.open(place) as library, library.begin():
-        for i, file in enumerate(files):
-            file.write_bytes(untagged("flac"))
-            (number,) = library.tracks.put([Track(str(file), f"{i:064x}")])
-            put_tags(library, "ann", number, present=["surf rock"])
-    code = "from harmonium.cli import main; main()"
-    command = [sys.executable, "-c", code, "serve", "--no-browser", "--port", "0", "-L", str(place)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as it:
-        address = it.stdout.readline().split()[-1]
-        with httpx.Client(base_url=f"{address}api/v1/", timeout=60) as client:
-            client.post("tracks/1/say", json={"yes": [LAST]})
-            job = client.post("write", json={"precision": 0}).json()
-            while client.get(f"jobs/{job['id']}").json()["text"] != "Writing":
-                time.sleep(0.02)
-        it.send_signal(signal.SIGKILL)
-    for file in files:  # each is the old one or the new one, and can be read
-        assert set(read_tags(str(file)).genre) in (set(), {"surf rock"}, {"surf rock", LAST})
-    with serving(place) as client:
-        while (found := client.get(f"jobs/{job['id']}").json())["state"] not in ("done", "failed"):
-            time.sleep(0.05)
-        assert found["state"] == "done", found
-        assert LAST in client.get("tracks/1").text
-    assert all("surf rock" in read_tags(str(file)).genre for file in files)
+def test_a_process_that_is_killed_at_any_moment_loses_nothing(place, tmp_path):
+    for k in range(4):
+        write(tmp_path / "music" / f"{k}.flac", k)
+    rows = [f"user {k % 3},{k % 4}.flac,tag {k}" for k in range(12)]
+    (tmp_path / "tags.csv").write_text("\n".join(["user,path,tag", *rows]))
+    Library.open(place).close()
+    reports = reports_of_killed("library", place, tmp_path, "7", "3")
+    assert {one["command"] for one in reports} == {"index", "import"}
+    assert all(one["killed"] for one in reports), reports
+    assert all(one["finished"] for one in reports), reports
+    assert all(not one["lost"] and not one["wrong"] for one in reports), reports
+    # An import is there as a whole or not at all; there are 12 tags of 4 tracks with features.
+    assert {one["n_kept"] for one in reports if one["command"] == "import"} <= {8, 20}

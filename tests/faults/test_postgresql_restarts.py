@@ -1,10 +1,8 @@
 """A PostgreSQL server that stops and starts while a command or `harmonium serve` uses it."""
 
 import time
-import uuid
 
 import postgres_server
-import psycopg
 import pytest
 import sqlalchemy as sa
 from some_tracks import add_tracks, in_force, say, write_table
@@ -27,23 +25,15 @@ def server():
 
 @pytest.fixture
 def place(server):
-    """A schema for a test; nobody holds a connection that a restart would end."""
-    name = f"t{uuid.uuid4().hex}"
-    with psycopg.connect(server[0], autocommit=True) as connection:
-        connection.execute(f"CREATE SCHEMA {name}")
-    return f"{server[0]}&options=-csearch_path%3D{name}"
-
-
-@pytest.fixture
-def table(tmp_path):
-    return write_table(tmp_path, 40, 4)
+    return postgres_server.new_schema(server[0])[1]
 
 
 @pytest.mark.parametrize(
     ("mode", "moment"), [("immediate", 0.0), ("fast", 0.5), ("immediate", 0.7), ("immediate", 1.0)]
 )
-def test_an_import_is_whole_or_not_there_and_can_be_repeated(server, place, table, mode, moment):
+def test_an_import_is_whole_or_not_there_and_can_be_repeated(server, place, tmp_path, mode, moment):
     _, control = server
+    table = write_table(tmp_path, 40, 4)
     with Library.open(place) as library:
         add_tracks(library, 4)
         seen = []

@@ -41,38 +41,21 @@ def test_a_library_of_a_newer_version_is_not_touched(tmp_path):
     connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     connection.close()
     before = place.read_bytes()
-    for command in (
-        ["search", "rock"],
-        ["say", "1", "x"],
-        ["index", tmp_path],
-        ["train"],
-        ["undo"],
-    ):
-        done = run_main(*command, "-L", place)
+    for command in ("search rock", "say 1 x", f"index {tmp_path}", "train", "undo"):
+        done = run_main(*command.split(), "-L", place)
         assert done.exit_code == 2
         assert "newer version of Harmonium" in " ".join(done.stderr.split())
     assert place.read_bytes() == before
     assert [path.name for path in tmp_path.iterdir()] == ["library.db"]
 
 
-@pytest.fixture
-def old(place):
-    """A library of the old version with a track, and settings that a program writes."""
-    engine = make_old_tables(place)
-    with engine.connect() as connection, connection.begin():
-        connection.execute(
-            sa.text(
-                "INSERT INTO track (id, path, sound, state, file_tags, size, modified, added_at) "
-                "VALUES (1, '/music/1.mp3', 's', 'present', '{}', 0, 0, 0)"
-            )
-        )
-    yield engine, place
-    engine.dispose()
-
-
 @pytest.mark.long
-def test_an_old_library_is_upgraded_while_others_read_write_and_open_it(old):
-    engine, place = old
+def test_an_old_library_is_upgraded_while_others_read_write_and_open_it(place):
+    engine = make_old_tables(place)
+    columns = "id, path, sound, state, file_tags, size, modified, added_at"
+    values = "1, '/music/1.mp3', 's', 'present', '{}', 0, 0, 0"
+    with engine.connect() as connection, connection.begin():
+        connection.execute(sa.text(f"INSERT INTO track ({columns}) VALUES ({values})"))
     stop, written, read, failed = threading.Event(), [], [], []
 
     def write(connection):
@@ -115,6 +98,7 @@ def test_an_old_library_is_upgraded_while_others_read_write_and_open_it(old):
         assert sorted(library.settings.beginning_with("old ")) == sorted(written)
         with library.connect() as connection:
             assert connection.scalar(sa.select(table_version.c.version_num)) == VERSION
+    engine.dispose()
 
 
 def test_an_upgrade_that_is_killed_is_done_by_the_next_that_opens_it(tmp_path):

@@ -12,6 +12,12 @@ from typer.testing import CliRunner
 from harmonium import cli
 from harmonium.cli import app, main
 
+SAYS_WHAT_IS_LOADED = """
+import sys, harmonium.cli
+try: harmonium.cli.main()
+finally: sys.stderr.write(' '.join(sys.modules))
+"""
+
 
 def run(*arguments, **options):
     options = {"catch_exceptions": False} | options

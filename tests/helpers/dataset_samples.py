@@ -33,9 +33,19 @@ CASES = [
 def write_samples(folder: Path) -> Path:
     """Fill the folder as HARMONIUM_DATA would be filled, and return it."""
     shutil.copytree(TEXT, folder, dirs_exist_ok=True)
-    write_majorminer_features(folder / "majorminer" / "features.npz")
+    # 106 columns; the clips in another order than that of the table, and one too many
+    clips = ["clip-d", "clip-c", "clip-b", "clip-a", "clip-unused"]
+    X = (np.arange(5)[:, None] * 1000 + np.arange(106)).astype(np.float32)
+    columns = [f"mfcc_mean_cov.{column}" for column in range(104)] + ["loudness", "tempo"]
+    np.savez_compressed(folder / "majorminer" / "features.npz", clip_id=clips, X=X, columns=columns)
     (folder / "msd-subset").mkdir()
-    write_msd_features(folder / "msd-subset" / "features.npz")
+    tracks = {"track_id": [f"TR{letter}" for letter in "ABCDE"]}
+    tracks |= {"artist_id": ["AR1", "AR1", "AR2", "AR3", "AR3"]}
+    tracks |= {"artist_name": ["Quotes", "Quotes", "Silent", "Zoë", "Zoë"]}
+    tracks |= {"title": ["One", "Two", "Three", "Four", "Four"]}
+    X, columns = np.arange(15, dtype=np.float32), ["timbre_mean_0", "tempo", "loudness"]
+    file = folder / "msd-subset" / "features.npz"
+    np.savez_compressed(file, X=X.reshape(5, 3), columns=columns, **tracks)
     write_msd_tags(folder / "msd-subset" / "lastfm_top500.npz")
     (folder / "emotify" / "clips").mkdir()
     for name in ("classical_1", "classical_2", "rock_1", "electronic_100", "pop_1"):
@@ -59,27 +69,6 @@ def write_listening(folder: Path) -> None:
     (folder / "4q_tags.tsv").write_text("item\tkind\ttag\n" + moods, encoding="utf-8")
     genres = "blues.0\tgenre\tblues\nhiphop.1\tgenre\thip hop\nblues.2\tgenre\tblues\n"
     (folder / "gtzan_tags.tsv").write_text("item\tkind\ttag\n" + genres, encoding="utf-8")
-
-
-def write_majorminer_features(path: Path) -> None:
-    """106 columns; the clips in another order than that of the table, and one too many."""
-    clips = ["clip-d", "clip-c", "clip-b", "clip-a", "clip-unused"]
-    X = np.arange(5)[:, None] * 1000 + np.arange(106)
-    columns = [f"mfcc_mean_cov.{column}" for column in range(104)] + ["loudness", "tempo"]
-    np.savez_compressed(path, clip_id=clips, X=X.astype(np.float32), columns=columns)
-
-
-def write_msd_features(path: Path) -> None:
-    """Five tracks with three features."""
-    np.savez_compressed(
-        path,
-        track_id=["TRA", "TRB", "TRC", "TRD", "TRE"],
-        X=np.arange(15, dtype=np.float32).reshape(5, 3),
-        artist_id=["AR1", "AR1", "AR2", "AR3", "AR3"],
-        artist_name=["Quotes", "Quotes", "Silent", "Zoë", "Zoë"],
-        title=["One", "Two", "Three", "Four", "Four"],
-        columns=["timbre_mean_0", "tempo", "loudness"],
-    )
 
 
 def write_msd_tags(path: Path, **changes: np.ndarray) -> None:

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from scipy.special import expit as sigmoid
 from scipy.special import logsumexp as log_sum
 
+from harmonium.rbm.gradients import Batch
 from harmonium.rbm.model import Field, Params
 
 Floats = NDArray[np.float64]
@@ -64,6 +65,15 @@ def random_tags(rng: np.random.Generator, B: int, C: int, *, unknown: float = 0.
     """Tags 0 or 1, and NaN with probability ``unknown``; (B, C)."""
     y = rng.integers(0, 2, (B, C)).astype(np.float64)
     return np.where(rng.random((B, C)) < unknown, np.nan, y)
+
+
+def random_batch(
+    rng: np.random.Generator, B: int, C: int, D: int, A: int, *, unknown: float = 0.0
+) -> Batch:
+    """Clips with weights that differ, in float64."""
+    u, w = single(rng.normal(size=(B, D))), single(rng.uniform(0.5, 2, B))
+    a = rng.integers(-1, A, (B, 2)).astype(np.int32)
+    return Batch(u, a, random_tags(rng, B, C, unknown=unknown), w)
 
 
 def biases(model: Model, u: Floats, a: Indices) -> tuple[Floats, Floats]:
@@ -208,20 +218,19 @@ STEP = 1e-5
 """Truncation of order STEP², rounding of order 1e-16 · |f| / STEP: both about 1e-10."""
 
 
-def gradient_by_differences(f: Any, model: Model) -> Model:
-    """∂f/∂θ for every number of the model."""
-    gradients = []
-    for i, array in enumerate(model):
-        gradient = np.zeros_like(array)
+def gradient_by_differences(f: Any, model: Any) -> Any:
+    """∂f/∂θ for every number of the model, a NamedTuple of arrays."""
+    gradients = {}
+    for name, array in model._asdict().items():
+        gradient = gradients[name] = np.zeros_like(array)
         for index in np.ndindex(array.shape):
             ends = []
             for step in (STEP, -STEP):
                 moved = array.copy()
                 moved[index] += step
-                ends.append(f(Model(*model[:i], moved, *model[i + 1 :])))
+                ends.append(f(model._replace(**{name: moved})))
             gradient[index] = (ends[0] - ends[1]) / (2 * STEP)
-        gradients.append(gradient)
-    return Model(*gradients)
+    return type(model)(**gradients)
 
 
 def evaluate(gradient: Any, model: Any, batch: Any, noise: Any) -> Any:
@@ -234,8 +243,3 @@ def assert_close(gradient: Any, expected: Any, tolerance: float) -> None:
     """Whether two gradients agree in every number."""
     for name, one, other in zip(Params._fields, gradient, expected, strict=True):
         np.testing.assert_allclose(one, other, rtol=0, atol=tolerance, err_msg=name)
-
-
-def distance(one: Any, other: Any) -> float:
-    """The Euclidean distance of two gradients."""
-    return np.sqrt(sum(np.sum((np.asarray(x) - y) ** 2) for x, y in zip(one, other, strict=True)))

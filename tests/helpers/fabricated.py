@@ -113,8 +113,7 @@ RECIPES = {
         top=["search_folds = 2"],
     ),
     "completion": _recipe(
-        *("completion", ["majorminer-104", "emotify", "cal500"]),
-        tests="known = [0.0, 0.25, 0.5]",
+        *("completion", ["majorminer-104", "emotify", "cal500"]), tests="known = [0.0, 0.25, 0.5]"
     ),
     "learning-curve": _recipe(
         "learning-curve", ["majorminer-104", "msd-50"], vary="clips = [50, 200, 0]"

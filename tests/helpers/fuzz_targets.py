@@ -9,13 +9,11 @@ import json
 import shlex
 import tempfile
 import warnings
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
-from typing import NamedTuple
 from urllib.parse import quote
 from xml.etree import ElementTree
 
@@ -28,14 +26,7 @@ from harmonium.errors import HarmoniumError, HarmoniumWarning
 TAGS = ("rock", "hip hop", "drum and bass", "a-ha", "or", "jazz")
 
 
-class Target(NamedTuple):
-    """A parser under test, and what makes well-formed inputs to begin with."""
-
-    read: Callable[[bytes], object]
-    seeds: Callable[[], list[bytes]]
-
-
-TARGETS: dict[str, Target] = {}
+TARGETS = {}
 
 
 def target(*seeds):
@@ -46,7 +37,7 @@ def target(*seeds):
             given = (seed() if callable(seed) else [seed] for seed in seeds)
             return [one for some in given for one in some]
 
-        TARGETS[function.__name__] = Target(function, make)
+        function.seeds, TARGETS[function.__name__] = make, function
         return function
 
     return register
@@ -58,14 +49,13 @@ def run(name: str, data: bytes) -> None:
         warnings.simplefilter("error")
         warnings.simplefilter("ignore", HarmoniumWarning)
         with suppress(HarmoniumError):
-            TARGETS[name].read(data)
+            TARGETS[name](data)
 
 
 @cache
 def folder() -> Path:
     """A folder for this process."""
-    place = "/dev/shm"  # quicker than a disk, where the system has it
-    place = place if Path(place).is_dir() else None
+    place = "/dev/shm" if Path("/dev/shm").is_dir() else None  # quicker than a disk
     made = tempfile.TemporaryDirectory(prefix="harmonium-fuzz-", dir=place)
     folder.made = made  # it lives as long as the process
     return Path(made.name)

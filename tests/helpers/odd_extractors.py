@@ -4,10 +4,11 @@ import os
 import signal
 import sqlite3
 import time
+from contextlib import closing, suppress
 from pathlib import Path
 
 import numpy as np
-from processes_in_tests import PATIENCE
+from processes_in_tests import PATIENCE, end, start, wait_until
 from scipy.io import wavfile
 
 from harmonium.audio import Extractor
@@ -103,12 +104,39 @@ def package_of_extractor(folder):
 def kept_in_cache(folder):
     """How many files a cache has; -1 where there is none yet."""
     file = folder / "features.sqlite"
-    if not file.exists():
-        return -1
-    database = sqlite3.connect(file, timeout=PATIENCE)
+    with suppress(sqlite3.OperationalError):  # the tables may be missing, too
+        if file.exists():
+            with closing(sqlite3.connect(file, timeout=PATIENCE)) as cache:
+                return cache.execute("SELECT count(*) FROM vectors").fetchone()[0]
+    return -1
+
+
+def stop_features(folder, gate, *engine):
+    """Ctrl-C for `harmonium features` while one file is at the gate; what it then says.
+
+    The same command goes on, and its table is that of an undisturbed run.
+    """
+    paths = write_levels(folder / "files", [0.1, 0.2, WAITS, 0.3, 0.35])
+    code = "from harmonium.cli import main; main()"
+    command = ("-c", code, "features", *paths, "-e", "gated", "-o", folder / "f.csv")
+    disturbed, alone = (*engine, "--cache", folder), ("--engine", "serial", "--no-cache")
+    packages = [package_of_extractor(folder / "package")]
+    options = {"packages": packages, "env": {"ODD_GATE": str(gate)}}
+    process = start(*command, *disturbed, **options)
     try:
-        return database.execute("SELECT count(*) FROM vectors").fetchone()[0]
-    except sqlite3.OperationalError:  # the tables are not there yet
-        return -1
+        wait_until(lambda: kept_in_cache(folder) == 4, "all files but one")
+        os.killpg(process.pid, signal.SIGINT)
+        output, said = process.communicate(timeout=PATIENCE)
     finally:
-        database.close()
+        end(process)
+    assert (process.returncode, output) == (130, "")
+    gate.touch()
+    tables = []
+    for arguments in (disturbed, alone):
+        process = start(*command, *arguments, **options)
+        output, errors = process.communicate(timeout=PATIENCE)
+        assert process.returncode == 0, errors
+        assert ("; 4 from the cache" in output) == (arguments is disturbed)
+        tables.append((folder / "f.csv").read_bytes())
+    assert tables[0] == tables[1]
+    return said

@@ -66,15 +66,22 @@ def restartable_server(options: str = QUICK):
         shutil.rmtree(folder, ignore_errors=True)
 
 
-@contextmanager
-def schema(url: str):
-    """An empty place in a database, which takes less time than a new one; gives its URL."""
+def new_schema(url: str) -> tuple[str, str]:
+    """An empty place in a database, which takes less time than a new one; its name and URL."""
     name = f"t{uuid.uuid4().hex}"
     with psycopg.connect(url, autocommit=True) as connection:
         connection.execute(f"CREATE SCHEMA {name}")
-        try:
-            yield f"{url}&options=-csearch_path%3D{name}"
-        finally:
+    return name, f"{url}&options=-csearch_path%3D{name}"
+
+
+@contextmanager
+def schema(url: str):
+    """A `new_schema` that is gone afterwards; gives its URL."""
+    name, place = new_schema(url)
+    try:
+        yield place
+    finally:
+        with psycopg.connect(url, autocommit=True) as connection:
             connection.execute("SET client_min_messages = error")
             connection.execute(f"DROP SCHEMA {name} CASCADE")
 
@@ -86,10 +93,7 @@ class EmptyLibrary:
     """
 
     def __init__(self, url: str) -> None:
-        name = f"t{uuid.uuid4().hex}"
-        with psycopg.connect(url, autocommit=True) as connection:
-            connection.execute(f"CREATE SCHEMA {name}")
-        self.url = f"{url}&options=-csearch_path%3D{name}"
+        _, self.url = new_schema(url)
         Library.open(self.url).close()
         self._made = self._relations()
         steps = [f"DELETE FROM {table}" for table in self._made["r"] if table != table_version.name]

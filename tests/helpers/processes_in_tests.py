@@ -1,5 +1,6 @@
 """Starting, watching and ending processes in tests, without assumptions about time."""
 
+import json
 import os
 import signal
 import subprocess
@@ -43,6 +44,14 @@ def start(*arguments, packages=(), **options):
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True, **options}
     command = [sys.executable, *map(str, arguments)]
     return subprocess.Popen(command, start_new_session=True, env=environment, **pipes)
+
+
+def reports_of_killed(*arguments):
+    """What killed.py says of each process that it killed."""
+    process = start(HELPERS / "killed.py", *arguments)
+    said, errors = process.communicate(timeout=600)
+    assert process.returncode == 0, errors
+    return [json.loads(line) for line in said.splitlines()]
 
 
 def end(process):

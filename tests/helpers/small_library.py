@@ -6,9 +6,10 @@ import numpy as np
 import polars as pl
 
 from harmonium import DiscriminativeRBM
+from harmonium.estimators.model_files import from_bytes
 from harmonium.library.store.models import UNREACHABLE, StoredModel
 from harmonium.library.store.tracks import Track
-from harmonium.library.tagger import tag_library
+from harmonium.library.tagger import BUILTIN_FILE, builtin_extractor, tag_library
 
 EXTRACTOR = "made up"
 TAGS = ("rock", "jazz", "hip hop", "mellow", "live")
@@ -55,6 +56,24 @@ def tag(library, ids, truth, people, seed=0):
     rows += [(people[0], int(track), NOISE) for track in ids if rng.random() < 0.5]
     frame = pl.DataFrame(rows, schema=["person", "track_id", "tag"], orient="row")
     library.opinions.add_triples(frame, change=new_change(library, "import"))
+
+
+def builtin_sounds(n, seed=0, *, telling=False):
+    """Features such as the built-in model takes, (n, 400); the first may tell which of TAGS fit."""
+    arrays, _ = from_bytes(BUILTIN_FILE.read_bytes())
+    noise = np.random.default_rng(seed).normal(size=(n, 400))
+    noise[:, :5] += 3 * world(n)[1] if telling else 0
+    deviation = arrays["scaling.scale"] / np.sqrt(400)
+    return (arrays["scaling.mean"] + noise * deviation).astype(np.float32)
+
+
+def fill_for_builtin(library, n, *, telling=False, **options):
+    """`fill`, with `builtin_sounds`."""
+    ids, *_ = fill(library, n, **options)
+    X = builtin_sounds(n, telling=telling)
+    library.tracks.put_features(ids, X, extractor=builtin_extractor())
+    library.settings.set("extractor", builtin_extractor())
+    return X
 
 
 def new_change(library, command="say"):

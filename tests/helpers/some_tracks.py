@@ -1,7 +1,11 @@
 """Tracks and people's tags for tests of the store."""
 
+import os
+
+import numpy as np
 import polars as pl
 
+from harmonium.library.store.models import StoredModel
 from harmonium.library.store.tracks import Track
 
 
@@ -13,6 +17,14 @@ def add_tracks(library, n, *, start=0):
         tags = {"genre": ["Rock", f"Genre {i % 2}"], "mood": []}
         tracks.append(Track(f"/music/{i:03d}.mp3", f"sound {i}", file_tags=tags, **about))
     return library.tracks.put(tracks)
+
+
+def a_model(n_tags=3, **values):
+    """A stored model that nothing can be asked of, unless its bytes are given."""
+    about = {"name": "m", "extractor": "paper@1", "bytes": os.urandom(100), "report": {"auc": 0.75}}
+    about |= {"vocabulary": [f"tag {k}" for k in range(n_tags)]}
+    about |= {"thresholds": np.linspace(0, 1, n_tags, dtype=np.float32)}
+    return StoredModel(**about | values)
 
 
 def say(library, person, track_id, present=(), absent=(), retract=()):

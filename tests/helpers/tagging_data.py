@@ -73,6 +73,7 @@ def quick(**changes: Any) -> DiscriminativeRBM:
     settings: dict[str, Any] = {"training": "mean_field", "inference": "mean_field"}
     settings |= {"n_hidden": 8, "learning_rate": 0.03, "init_scale": 1.0, "max_epochs": 15}
     settings |= {"l2": 0.0, "l2_tags": None, "calibrate": False, "random_state": 0}
+    settings |= {"n_models": 1}
     return DiscriminativeRBM(**{**settings, **changes})
 
 

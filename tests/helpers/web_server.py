@@ -1,5 +1,6 @@
 """A real server of a library on loopback, for tests."""
 
+import signal
 import socket
 import threading
 import time
@@ -31,8 +32,7 @@ def serving(place, **options):
             client.server = server
             yield client
     finally:
-        server.config.app.state.service.closing.set()
-        server.should_exit = True
+        server.handle_exit(signal.SIGTERM, None)
         thread.join(20)
         listening.close()
 

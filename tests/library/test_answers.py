@@ -10,20 +10,17 @@ from command_line import run
 from scipy.optimize import minimize
 from scipy.special import expit
 
-from harmonium.estimators.model_files import from_bytes
 from harmonium.library import Library
 from harmonium.library.answers import fit_answers, improvement, keep_said, kernel, learn_answers
 from harmonium.library.edits import hide_tag
-from harmonium.library.store import features
 from harmonium.library.store.models import unpacked
 from harmonium.library.store.opinions import REVIEW
-from harmonium.library.store.schema import EXTRACTOR, refined_tag
+from harmonium.library.store.schema import refined_tag
+from harmonium.library.store.tracks import SoundVectors, update_sound_vectors
 from harmonium.library.tagger import (
     BIAS_DEVIATION,
-    BUILTIN_FILE,
     SOUND_DEVIATION,
     Tagger,
-    builtin_extractor,
     tag_library,
     use_builtin,
 )
@@ -99,8 +96,8 @@ def test_answers_far_from_what_the_model_says_are_no_trouble():
 def test_tracks_that_sound_alike_follow_and_undoing_leaves_nothing(anywhere, place):
     before = column(anywhere, "jazz")
     surprise = min((track for track in before if track > 20), key=before.get)
-    features.update_sound_vectors(anywhere)
-    sounds = features.SoundVectors.of(anywhere)
+    update_sound_vectors(anywhere)
+    sounds = SoundVectors.of(anywhere)
     alike = dict(zip(sounds.ids.tolist(), sounds.cosines(surprise).tolist(), strict=True))
     doubtful = [t for t in before if 0.001 < before[t] < 0.999 and t != surprise]
     near, far = max(doubtful, key=alike.get), min(doubtful, key=alike.get)
@@ -280,13 +277,8 @@ def test_each_answer_is_guessed_from_those_before_it(tagged):
 
 
 def test_the_built_in_model_learns_from_all_that_was_said(tmp_path):
-    arrays, _ = from_bytes(BUILTIN_FILE.read_bytes())
-    noise = np.random.default_rng(0).normal(size=(40, 400))
-    X = arrays["scaling.mean"] + noise * arrays["scaling.scale"] / np.sqrt(400)
     with Library.open(tmp_path / "library.db") as library:
-        ids, _, _ = small_library.fill(library, 40, tagged=0)
-        library.tracks.put_features(ids, X.astype(np.float32), extractor=builtin_extractor())
-        library.settings.set(EXTRACTOR, builtin_extractor())
+        X = small_library.fill_for_builtin(library, 40, tagged=0)
         keep_said(library, 1, yes=["jazz"])  # before there was a model
         use_builtin(library)
         tag_library(library)
@@ -305,20 +297,15 @@ def test_the_built_in_model_learns_from_all_that_was_said(tmp_path):
 # The commands. -----------------------------------------------------------------------------------
 
 
-def test_say_and_undo_learn_at_once(anywhere, place):
-    before = column(anywhere, "jazz")
-    done = run("say", "#50", "jazz", "-L", place)
+def test_commands_learn_at_once(tagged):
+    before = column(tagged, "jazz")
+    done = run("say", "#50", "jazz", "-L", tagged.place)
     assert "jazz on all tracks from 1 answer" in done.stdout
-    assert column(anywhere, "jazz") != before
-    run("undo", "-L", place)
-    assert column(anywhere, "jazz") == before
-
-
-def test_a_new_model_hears_of_the_words_that_it_was_not_trained_with(anywhere, place):
-    """Otherwise a word learnt from answers would be gone until the next answer."""
-    answer(anywhere, "sunday", yes=range(31, 37), command="say")
-    learn_answers(anywhere)
-    anywhere.models.add(replace(small_library.quick_model(), made_at=datetime.now(UTC)))
-    assert "sunday" not in anywhere.models.current().vocabulary
-    run("tag", "-L", place)
-    assert anywhere.models.current().vocabulary[-1] == "sunday"
+    assert column(tagged, "jazz") != before
+    run("undo", "-L", tagged.place)
+    assert column(tagged, "jazz") == before
+    answer(tagged, "sunday", yes=range(31, 37), command="say")
+    tagged.models.add(replace(small_library.quick_model(), made_at=datetime.now(UTC)))
+    assert "sunday" not in tagged.models.current().vocabulary
+    run("tag", "-L", tagged.place)  # a new model learns the words that it was not trained with
+    assert tagged.models.current().vocabulary[-1] == "sunday"

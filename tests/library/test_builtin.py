@@ -3,14 +3,21 @@
 from dataclasses import replace
 
 import numpy as np
+import polars as pl
 import pytest
 import small_library
+from small_library import builtin_sounds as sounds
 
+import harmonium.library.learning.train as training
 from harmonium import DiscriminativeRBM
 from harmonium.estimators.model_files import from_bytes, to_bytes
 from harmonium.library import Library
 from harmonium.library import tagger as module
+from harmonium.library.answers import keep_said, learn_answers
+from harmonium.library.doctor import examine
 from harmonium.library.edits import hide_tag
+from harmonium.library.learning.fitting import Candidate, Hyperparameters, TrainingSet
+from harmonium.library.learning.train import TrainingOptions, train, with_prior
 from harmonium.library.search import Query, parse
 from harmonium.library.store.schema import EXTRACTOR
 from harmonium.library.tagger import (
@@ -21,20 +28,13 @@ from harmonium.library.tagger import (
     builtin_model,
     log_odds,
     mix,
+    precision_curves,
     tag_library,
     thresholds_for,
     use_builtin,
 )
 from harmonium.library.tagging import read_known
-from harmonium.library.tags import related_by
-
-
-def sounds(n, seed=0):
-    """Features such as the built-in model takes, (n, 400)."""
-    arrays, _ = from_bytes(BUILTIN_FILE.read_bytes())
-    deviation = arrays["scaling.scale"] / np.sqrt(400)
-    noise = np.random.default_rng(seed).normal(size=(n, 400))
-    return (arrays["scaling.mean"] + noise * deviation).astype(np.float32)
+from harmonium.library.tags import related
 
 
 def test_numpy_says_what_the_estimator_says_with_and_without_observed_tags():
@@ -60,35 +60,23 @@ def test_a_library_with_the_model_of_an_older_version_gets_the_present_one(tmp_p
         assert use_builtin(library).id == 2
 
 
-def test_other_words_are_understood():
-    known = read_known("female vocalists, -calmness, Rap", Tagger(builtin_model()))
-    assert known == {"female voice": True, "calm": False, "hip hop": True}
-
-
 def test_a_genre_makes_its_moods_likely_whatever_the_sound():
-    found = related_by(Tagger(builtin_model()), "metal", 20)
+    found = related(Tagger(builtin_model()), None, "metal", 20)
     assert {"heavy metal", "hard rock"} & {one.tag for one in found if one.log_odds > 0}
 
 
-def test_its_tags_and_other_words_can_be_searched_without_quotes():
+def test_its_tags_and_other_words_are_understood_without_quotes():
     tagger = Tagger(builtin_model())
     for word, tag in {**{tag: tag for tag in tagger.tags}, **tagger.aliases}.items():
         assert parse(word, tagger.tags, tagger.aliases) == Query("TAG", tag=tag)
         asked = parse(f"calm {word} -drums", tagger.tags, tagger.aliases)
         assert asked == parse(f'"calm" AND "{tag}" AND NOT "drums"', tagger.tags), word
-
-
-@pytest.fixture
-def library(tmp_path):
-    """Twenty tracks as musicnn hears them, that nobody has tagged."""
-    with Library.open(tmp_path / "library.db") as opened:
-        ids, _, _ = small_library.fill(opened, 20, tagged=0)
-        opened.tracks.put_features(ids, sounds(20), extractor=module.builtin_extractor())
-        opened.settings.set(EXTRACTOR, module.builtin_extractor())
-        yield opened
+    known = read_known("female vocalists, -calmness, Rap", tagger)
+    assert known == {"female voice": True, "calm": False, "hip hop": True}
 
 
 def test_it_is_the_first_model_and_searches_before_anybody_has_tagged(library):
+    small_library.fill_for_builtin(library, 20, tagged=0)
     library.settings.set(EXTRACTOR, small_library.EXTRACTOR)
     assert use_builtin(library) is None  # it takes other features
     library.settings.set(EXTRACTOR, module.builtin_extractor())
@@ -128,13 +116,9 @@ def beside(weight, inputs):
         PLACES: np.array([tags.index(tag) for tag in builtin.vocabulary]),
         "own_weight": np.array([1.0, weight]),
     }
-    return own, replace(
-        builtin,
-        vocabulary=tags,
-        thresholds=np.full(2 + len(others), 0.5, np.float32),
-        bytes=own.to_bytes(more),
-        report={"own": 2, "tags": []},
-    )
+    about = {"vocabulary": tags, "thresholds": np.full(2 + len(others), 0.5, np.float32)}
+    about["report"] = {"own": 2, "tags": []}
+    return own, replace(builtin, bytes=own.to_bytes(more), **about)
 
 
 @pytest.mark.parametrize("inputs", [False, True])
@@ -175,7 +159,7 @@ def test_the_built_in_part_of_a_model_is_the_file():
     assert Tagger(replace(stored, bytes=to_bytes(arrays, about))).n_own == 2
 
 
-def test_tags_that_people_checked_say_how_often_they_are_right():
+def test_how_often_tags_that_people_checked_are_right_and_which_are_sure():
     model, tagger = builtin_model(), Tagger(builtin_model())
     written = thresholds_for(model, 0.8)
     jazz, piano = tagger.place("jazz"), tagger.place("piano")
@@ -185,13 +169,74 @@ def test_tags_that_people_checked_say_how_often_they_are_right():
     assert tagger.precision(jazz, 0.01) < tagger.precision(jazz, float(model.thresholds[jazz]))
     assert tagger.precision(piano, 0.99) is None
     assert (thresholds_for(model, 0.5) <= written).all()
-
-
-def test_only_tags_that_are_right_mostly_are_sure():
-    model = builtin_model()
     sure, precision = model.sure(), model.report["precision"]
     assert 0 < sure.learnt.sum() < model.learnt.sum()
     assert all(precision[model.vocabulary[j]] >= 0.8 for j in np.flatnonzero(sure.learnt))
     own = replace(model, report={"own": 3})
     np.testing.assert_array_equal(own.sure().learnt[:3], own.learnt[:3])
     assert not own.sure().learnt[3:].any()
+
+
+def quick_fit(examples, **_):
+    """A model with the built-in one's further inputs, at once; nothing is held out."""
+    chosen = Hyperparameters(0.01, 0.1, more_inputs=True)
+    X = examples.inputs(chosen)
+    assert X.shape[1] == 400 + len(builtin_model().vocabulary)
+    named = pl.DataFrame(examples.Y, schema=list(examples.tags))
+    model = DiscriminativeRBM(n_hidden=8, max_epochs=60, validation_fraction=0.0, random_state=0)
+    model.held_out_ = model.fit(X, named).predict_proba(X)
+    return model, [Candidate(chosen, 0.9, 60)]
+
+
+def test_both_vocabularies_are_in_the_model_and_searched_together(library, monkeypatch):
+    small_library.fill_for_builtin(library, 60, telling=True)
+    monkeypatch.setattr(training, "fit", quick_fit)
+    model = train(library, TrainingOptions(smooth=False))
+    assert set(model.vocabulary[: model.n_own]) == {*small_library.TAGS, small_library.NOISE}
+    assert set(builtin_model().vocabulary) < set(model.vocabulary)
+    assert len(set(model.vocabulary)) == len(model.vocabulary)
+    assert len(model.report["tags"]) == model.n_own
+    assert len(precision_curves(model)) == len(model.vocabulary)
+    curve, shipped = (
+        precision_curves(one)[one.vocabulary.index("disco")] for one in (model, builtin_model())
+    )
+    np.testing.assert_array_equal(curve.thresholds, shipped.thresholds)
+    tagger = Tagger(library.models.current())
+    assert tag_library(library) == 60
+    assert library.search("live piano").people_only == []
+    assert library.search("piano", owner="own").people_only == ["piano"]
+    assert examine(library).doubts is not None
+    X = sounds(60, telling=True)
+    P, found = Tagger(builtin_model()).probabilities(X), tagger.probabilities(X)
+    piano = builtin_model().vocabulary.index("piano")
+    np.testing.assert_allclose(found[:, tagger.place("piano")], P[:, piano], atol=1e-6)
+    # answers: of one's own tag, of a built-in one, and a word of neither
+    for number in range(1, 7):
+        keep_said(library, number, yes=["sunday"], no=["piano", "live"])
+    assert {one.name for one in learn_answers(library).tags} == {"sunday", "piano", "live"}
+    assert library.search("sunday", owner="own").people_only == []
+    assert library.search("sunday", owner="built-in").people_only == ["sunday"]
+    now = library.models.current()
+    refined = Tagger(now, library).probabilities(X[50:])
+    np.testing.assert_allclose(
+        refined, library.predictions.probabilities(now.id, range(51, 61)), atol=1e-3
+    )
+
+
+def test_a_prior_is_used_where_it_ranks_better_and_weighs_less_with_examples():
+    rng, n = np.random.default_rng(0), 200
+    vocabulary = builtin_model().vocabulary
+    y = (np.arange(n) < 15).astype(np.float32)
+    P = np.full((n, len(vocabulary)), 0.5, np.float32)
+    calm = np.clip(0.3 + 0.5 * y + 0.05 * rng.normal(size=n), 0.01, 0.99)
+    P[:, vocabulary.index("calm")] = calm
+    Y = np.stack([y, y], axis=1)
+    own = rng.uniform(0.3, 0.7, size=(n, 2)).astype(np.float32)
+    examples = TrainingSet(log_odds(P), Y, np.arange(n), ("calm", "sunday"), P.shape[1])
+    held_out, weights = with_prior(examples, own, vocabulary)
+    assert weights.tolist() == [pytest.approx(15 / 20), 1.0]
+    np.testing.assert_array_equal(held_out[:, 1], own[:, 1])
+    assert np.corrcoef(held_out[:, 0], y)[0, 1] > np.corrcoef(own[:, 0], y)[0, 1] + 0.2
+    examples.X[:] *= -1
+    _, weights = with_prior(examples, own, vocabulary)
+    assert weights[0] == 1.0

@@ -67,9 +67,7 @@ def test_surprise_is_how_much_less_probable_than_usual_a_label_is():
     [
         ("hiphop", "hip hop", True),
         ("guitar", "guitars", True),
-        ("accoustic", "acoustic", True),
         ("pinao music", "piano music", True),
-        ("electronic", "electronica", True),
         ("1980s", "1990s", False),
         ("rock", "rick", False),
         ("house", "trance", False),

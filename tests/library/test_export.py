@@ -9,15 +9,7 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from harmonium.errors import DataError
-from harmonium.library.export import (
-    beets,
-    check_export,
-    check_playlist,
-    playlist,
-    rekordbox,
-    write_export,
-    write_playlist,
-)
+from harmonium.library import export
 
 HOSTILE = "/music/it's \"&<$HOME>\n`id`; %2F é.mp3"
 
@@ -33,7 +25,7 @@ def test_rekordbox_gets_each_track_and_a_playlist_of_them():
         (track(7, "/a/b c.mp3", title="<T>", artist="A\nB", duration=61.6, file_tags=files), ["x"]),
         (track(3, HOSTILE), ["late night", "r&b"]),
     ]
-    root = ET.fromstring(rekordbox(tracks, 'my "list"'))
+    root = ET.fromstring(export.rekordbox(tracks, 'my "list"'))
     first, second = root.findall("COLLECTION/TRACK")
     about = {"Name": "<T>", "Artist": "A B", "Genre": "Jazz, R&B", "TotalTime": "62"}
     place = "file://localhost/a/b%20c.mp3"
@@ -49,7 +41,7 @@ def test_rekordbox_gets_each_track_and_a_playlist_of_them():
 
 @pytest.mark.parametrize("path", [HOSTILE, os.fsdecode(b"/music/caf\xe9\x01.mp3"), "/a//b#?.mp3"])
 def test_rekordbox_finds_any_file_by_its_location(path):
-    document = rekordbox([(track(1, path), [])], os.fsdecode(b"\xe9\x00"))
+    document = export.rekordbox([(track(1, path), [])], os.fsdecode(b"\xe9\x00"))
     (entry,) = ET.fromstring(document).findall("COLLECTION/TRACK")
     place = entry.get("Location").removeprefix("file://localhost")
     assert place.isascii()
@@ -64,7 +56,7 @@ def test_beets_gets_a_command_for_each_track_with_tags():
         (track(2, "/a.mp3"), []),
         (track(3, os.fsdecode(b"/caf\xe9.mp3")), ["rock"]),
     ]
-    script = beets(tracks, "a\nlist; rm x")
+    script = export.beets(tracks, "a\nlist; rm x")
     assert script.splitlines()[-1].endswith(b"'path:/caf\xe9.mp3' harmonium=rock")
     words = shlex.split(os.fsdecode(script), comments=True)
     command = ["beet", "modify", "-y", "-M", "-W"]
@@ -77,10 +69,10 @@ def test_beets_gets_a_command_for_each_track_with_tags():
 def test_the_ending_says_for_which_program_and_what_beets_cannot_name_is_told(tmp_path):
     tracks = [(track(i, path), ["jazz"]) for i, path in enumerate(["/a\nb", "/c\\d", "/e"])]
     tracks.append((track(3, "/f"), []))
-    left_out = write_export(tmp_path / "list.sh", tracks)
+    left_out = export.write_export(tmp_path / "list.sh", tracks)
     assert [one.path for one in left_out] == ["/a\nb", "/c\\d", "/f"]
     assert (tmp_path / "list.sh").read_text().count("beet modify") == 1
-    assert write_export(tmp_path / "list.XML", tracks) == []
+    assert export.write_export(tmp_path / "list.XML", tracks) == []
     assert (tmp_path / "list.XML").read_bytes().startswith(b"<?xml")
 
 
@@ -91,20 +83,20 @@ def test_a_playlist_has_a_line_about_each_track_and_its_path(tmp_path):
         track(3, "/a/c d.ogg"),
         track(4, "/d\r.ogg"),
     ]
-    assert playlist(tracks) == (
+    assert export.playlist(tracks) == (
         "#EXTM3U\n#EXTINF:62,Ann Bob - Song\n/a/b.ogg\n#EXTINF:-1,c d\n/a/c d.ogg\n"
     )
     file = tmp_path / "list.m3u8"
-    write_playlist(file, [track(1, os.fsdecode(b"/caf\xe9.mp3"), title="Café")])
+    export.write_playlist(file, [track(1, os.fsdecode(b"/caf\xe9.mp3"), title="Café")])
     assert file.read_bytes().endswith(b"\n/caf\xe9.mp3\n")
 
 
 @pytest.mark.parametrize(
     ("check", "name", "word"),
     [
-        (check_export, "list.csv", "Rekordbox"),
-        (check_playlist, "list.txt", "m3u8"),
-        (check_playlist, "none/list.m3u8", "no folder"),
+        (export.check_export, "list.csv", "Rekordbox"),
+        (export.check_playlist, "list.txt", "m3u8"),
+        (export.check_playlist, "none/list.m3u8", "no folder"),
     ],
 )
 def test_what_cannot_be_written_is_refused_at_once(tmp_path, check, name, word):

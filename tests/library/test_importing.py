@@ -2,15 +2,25 @@
 
 from dataclasses import replace
 
+import numpy as np
 import polars as pl
 import pytest
 import sqlalchemy as sa
+from small_library import fill
 from some_tracks import add_tracks, in_force, say
+from typer.testing import CliRunner
 
+from harmonium.audio import get_extractor
+from harmonium.cli import app
 from harmonium.data.tables import read_rows
 from harmonium.errors import DataError, LibraryError
 from harmonium.library import Library
-from harmonium.library.imports import choose_columns, import_file_tags, import_table
+from harmonium.library.imports import (
+    choose_columns,
+    import_features,
+    import_file_tags,
+    import_table,
+)
 from harmonium.library.store.database import stored_path
 from harmonium.library.store.schema import track_copy
 from harmonium.library.store.tracks import EMPTY, NONE, SEVERAL, Track, TrackFinder
@@ -230,11 +240,8 @@ def test_a_table_of_triples(library, tmp_path):
     assert (dry.n_matched, dry.n_added, dry.change) == (4, 3, None)
     assert (in_force(library), library.changes.list()) == ({}, [])
     report = import_table(library, table(tmp_path, text))
-    assert in_force(library) == {
-        ("ann", 1, "hip hop"): 1,
-        ("ann", 2, "rock"): 1,
-        ("bob", 2, "rock"): 1,
-    }
+    said = ("ann", 1, "hip hop"), ("ann", 2, "rock"), ("bob", 2, "rock")
+    assert in_force(library) == dict.fromkeys(said, 1)
     assert (report.n_rows, report.n_matched, report.n_added) == (7, 4, 3)
     assert report.unmatched.rows() == [("gone.mp3", "", "", "no such track", 2)]
     assert report.left_out == {"an empty tag": 1}
@@ -267,12 +274,8 @@ def test_an_import_may_replace_what_the_same_people_said(library, tmp_path, monk
     rows = "ann,000,both\nann,000,new\nann,001,new\n"
     path = table(tmp_path, "user,item,tag\n" + rows)
     report = import_table(library, path, replace=True)
-    assert in_force(library) == {
-        ("ann", 1, "both"): 1,
-        ("ann", 1, "new"): 1,
-        ("ann", 2, "new"): 1,
-        ("bob", 1, "old"): 1,
-    }
+    said = ("ann", 1, "both"), ("ann", 1, "new"), ("ann", 2, "new"), ("bob", 1, "old")
+    assert in_force(library) == dict.fromkeys(said, 1)
     assert report.n_added == 5  # two are new, three were taken back
     assert import_table(library, path, replace=True).change is None
     library.changes.undo(report.change)
@@ -309,15 +312,9 @@ def test_tables_that_cannot_be_used(library, tmp_path, text, options, message):
 
 
 def test_tags_of_files(library):
-    library.tracks.put(
-        [
-            Track("/a", "1", file_tags={"genre": ["Hip-Hop", "hip hop"], "mood": ["Calm"]}),
-            Track(
-                *("/b", "2"),
-                file_tags={"comment": ["nice, mellow; live\nx", "long " * 30], "genre": ["Pop"]},
-            ),
-        ]
-    )
+    comments = {"comment": ["nice, mellow; live\nx", "long " * 30], "genre": ["Pop"]}
+    files = [{"genre": ["Hip-Hop", "hip hop"], "mood": ["Calm"]}, comments]
+    library.tracks.put(Track(f"/{k}", f"{k}", file_tags=tags) for k, tags in enumerate(files))
     library.tracks.put([Track("/c", "3", file_tags={"genre": ["Pop"]}, state="missing")])
     report = import_file_tags(library)
     assert in_force(library) == {("files", 1, "hip hop"): 1, ("files", 2, "pop"): 1}
@@ -346,12 +343,11 @@ def test_what_undoing_brought_back_is_its_owners_tag(library, tmp_path):
 
     def write(tags):
         change = library.changes.begin("write", "x")
-        apply_change(
-            plan_write(path, tags, Rules(mode="overwrite")),
-            keep=lambda record: library.changes.keep_file(
-                change, one, str(path), record.to_bytes()
-            ),
-        )
+
+        def keep(record):
+            library.changes.keep_file(change, one, str(path), record.to_bytes())
+
+        apply_change(plan_write(path, tags, Rules(mode="overwrite")), keep=keep)
         library.tracks.replace(replace(examine(str(path)), id=one))
         return change
 
@@ -374,3 +370,73 @@ def test_what_undoing_brought_back_is_its_owners_tag(library, tmp_path):
     apply_change(plan_write(path, ["Blues"]))  # by its owner, who agrees
     library.tracks.replace(replace(examine(str(path)), id=one))
     assert own_and_imported() == (0, 3)
+
+
+X = np.arange(12, dtype=np.float32).reshape(4, 3) ** 2
+PATHS = ["/music/003.ogg", "001", "#5", "nowhere.ogg"]
+
+
+def write(path):
+    if path.suffix == ".npz":
+        np.savez(path, item=np.array(PATHS), embedding=X)
+        return path
+    frame = pl.DataFrame({"path": PATHS, **{f"x{j}": X[:, j] for j in range(3)}})
+    if path.name == "lists.parquet":
+        pl.DataFrame({"file": PATHS, "embedding": X.tolist()}).write_parquet(path)
+    elif path.suffix == ".parquet":
+        frame.write_parquet(path)
+    else:
+        frame.write_csv(path)
+    return path
+
+
+@pytest.mark.parametrize("name", ["e.csv", "e.parquet", "lists.parquet", "e.npz"])
+def test_rows_become_the_features_of_the_tracks_that_they_name(library, tmp_path, name):
+    ids, _, _ = fill(library, 20)
+    before = library.settings.get("extractor")
+    assert import_features(library, write(tmp_path / name), dry_run=True).n_tracks == 3
+    assert library.settings.get("extractor") == before
+    report = import_features(library, tmp_path / name)
+    assert (report.n_rows, report.n_tracks, report.n_features) == (4, 3, 3)
+    assert report.unmatched == {"nowhere.ogg": "no such track"}
+    key = library.settings.get("extractor")
+    assert key.startswith(f"imported:{name.partition('.')[0]}@")
+    have, found = library.tracks.features(ids, extractor=key)
+    order = [PATHS.index(path) for path in ("001", "/music/003.ogg", "#5")]
+    np.testing.assert_array_equal(have, [ids[1], ids[3], 5])
+    np.testing.assert_array_equal(found, X[order])
+    assert {hit.track.id for hit in library.search(like=5).hits} == {int(ids[1]), int(ids[3])}
+    with pytest.raises(DataError, match="were imported"):
+        get_extractor(key)
+
+
+@pytest.mark.parametrize(
+    ("frame", "message"),
+    [
+        ({"path": ["/music/001.ogg"], "x": [float("nan")]}, "must be finite numbers; 1 rows"),
+        ({"path": ["/music/001.ogg"], "x": ["a"]}, "no columns of numbers"),
+        ({"who": ["/music/001.ogg"], "x": [1.0]}, "not clear which column"),
+        ({"path": ["elsewhere"], "x": [1.0]}, "No row of e.parquet"),
+    ],
+)
+def test_what_cannot_be_used_is_refused(library, tmp_path, frame, message):
+    fill(library, 20)
+    before = library.settings.get("extractor")
+    pl.DataFrame(frame).write_parquet(tmp_path / "e.parquet")
+    with pytest.raises(DataError, match=message):
+        import_features(library, tmp_path / "e.parquet")
+    assert library.settings.get("extractor") == before
+
+
+def test_the_command_says_what_was_imported_and_what_was_not(tmp_path):
+    place = str(tmp_path / "library.db")
+    with Library.open(place) as library:
+        fill(library, 20)
+    table = write(tmp_path / "e.parquet")
+    done = CliRunner().invoke(app, ["import", "--features", str(table), "-L", place])
+    assert done.exit_code == 1
+    assert "The features of 3 tracks are imported:e, 3 numbers each." in done.stdout
+    assert done.stderr == "nowhere.ogg: no such track\n"
+    done = CliRunner().invoke(app, ["import", "tags.csv", "--features", str(table), "-L", place])
+    assert done.exit_code == 2
+    assert "is an import of its own" in done.stderr

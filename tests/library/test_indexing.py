@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from noise_files import LEVEL, RATE, level, long_ago, write
-from some_tracks import in_force, say
+from some_tracks import a_model, in_force, say
 
 from harmonium.audio import extraction
 from harmonium.audio.decoding import find_audio
@@ -17,7 +17,6 @@ from harmonium.library import Library
 from harmonium.library import index as index_module
 from harmonium.library.filetags import apply_change, plan_write
 from harmonium.library.index import index
-from harmonium.library.store.models import StoredModel
 from harmonium.library.store.schema import EXTRACTOR, FOLDERS
 
 
@@ -72,7 +71,7 @@ def test_new_files_become_tracks(library, run, music):
     report = run(music)
     paths = [str(music / "album" / f"{k}.flac") for k in range(3)]
     assert report.new == paths
-    assert (report.heard, report.complete) == (3, True)
+    assert (report.extracted, report.complete) == (3, True)
     assert [track.path for track in library.tracks.all()] == paths
     track = track_at(library, paths[1])
     assert track.file_tags == {"genre": ["Rock", "tag 1"]}
@@ -166,11 +165,7 @@ def test_what_was_predicted_of_another_sound_is_dropped(library, run, music):
     path = music / "album" / "0.flac"
     before = track_at(library, path)
     old = features(library, before)
-    model = library.models.add(
-        StoredModel(
-            name="m", vocabulary=["a"], thresholds=[0.5], extractor="x", bytes=b"", report={}
-        )
-    )
+    model = library.models.add(a_model(1))
     library.predictions.put(model, [before.id, before.id + 1], [[0.5], [0.5]])
     write(path, 50)
     run(music)
@@ -246,10 +241,8 @@ def test_what_cannot_be_opened_is_tried_each_time(library, run, music):
     link.symlink_to(music / "nowhere.flac")
     os.mkfifo(music / "pipe.mp3")
     report = run(music)
-    assert report.unreadable == {
-        str(link): "cannot be read: No such file or directory.",
-        str(music / "pipe.mp3"): "is not a file.",
-    }
+    assert "No such file" in report.unreadable.pop(str(link))
+    assert report.unreadable == {str(music / "pipe.mp3"): "is not a file."}
     assert len(run(music).still_unreadable) == 2
     write(music.parent / "outside.flac", 81)
     link.unlink()
@@ -274,11 +267,17 @@ def test_another_extractor_computes_all_anew_and_keeps_what_there_was(library, r
     other = Extractor("level", level, ("mean", "peak"), rate=RATE, seconds=0.05)
     assert extractor_key(other) != extractor_key(LEVEL)
     report = run(music, extractor=other)
-    assert (report.heard, report.unchanged) == (3, 3)
+    assert (report.extracted, report.unchanged) == (3, 3)
     ids = library.tracks.ids()
     for key in (extractor_key(LEVEL), extractor_key(other)):
         assert len(library.tracks.features(ids, extractor=key)[0]) == 3
     assert library.settings.get(EXTRACTOR) == extractor_key(other)
+
+    def deaf(samples, rate):
+        raise ValueError("no")
+
+    report = run(music, extractor=Extractor("deaf", deaf, ("x",), rate=RATE, seconds=1))
+    assert (report.unchanged, len(report.unreadable)) == (0, 3)
 
 
 def test_a_folder_that_is_not_there_says_nothing_of_its_tracks(library, run, music, tmp_path):
@@ -318,7 +317,7 @@ def test_a_run_that_is_interrupted_goes_on(library, run, music, monkeypatch):
         run(music, progress=stop)
     kept = len(library.tracks.features(library.tracks.ids(), extractor=extractor_key(LEVEL))[0])
     assert kept == 2
-    assert run(music).heard == 1
+    assert run(music).extracted == 1
 
 
 def test_two_runs_at_once_make_each_track_once(library, run, music, monkeypatch):
@@ -338,11 +337,11 @@ def test_two_runs_at_once_make_each_track_once(library, run, music, monkeypatch)
 
 def test_a_file_is_read_for_one_digest_only(library, run, music, tmp_path, monkeypatch):
     monkeypatch.setattr(extraction, "file_digest", None)
-    assert run(music, cache=tmp_path / "cache").heard == 3
+    assert run(music, cache=tmp_path / "cache").extracted == 3
     (music / "album").rename(music / "record")
     with Library.open(tmp_path / "other.db") as other:  # finds the features by their sound
         report = index(other, [music], extractor=LEVEL, engine="serial", cache=tmp_path / "cache")
-    assert (report.heard, report.cached) == (3, 3)
+    assert (report.extracted, report.cached) == (3, 3)
 
 
 def test_processes_and_the_cache(library, tmp_path):
@@ -353,14 +352,4 @@ def test_processes_and_the_cache(library, tmp_path):
             connection.exec_driver_sql("DELETE FROM feature")
         options = {"extractor": "timbre", "jobs": 1, "cache": tmp_path / "cache"}
         report = index(library, [tmp_path / "music"], **options)
-        assert (report.heard, report.cached) == (3, cached)
-
-
-def test_a_file_without_features_is_counted_once(run, music):
-    run(music)
-
-    def deaf(samples, rate):
-        raise ValueError("no")
-
-    report = run(music, extractor=Extractor("deaf", deaf, ("x",), rate=RATE, seconds=1))
-    assert (report.unchanged, len(report.unreadable)) == (0, 3)
+        assert (report.extracted, report.cached) == (3, cached)

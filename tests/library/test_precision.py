@@ -5,16 +5,15 @@ import dataclasses
 import numpy as np
 import pytest
 from scipy.stats import binom
+from some_tracks import a_model
+from written_music import make_songs, predict
 
 from harmonium.errors import DataError
 from harmonium.estimators.model_files import to_bytes
-from harmonium.library.learning.fitting import (
-    curves_to_arrays,
-    expected_shares,
-    make_curve,
-    make_curves,
-)
-from harmonium.library.store.models import UNREACHABLE, StoredModel
+from harmonium.library import Library
+from harmonium.library.filetags import Rules
+from harmonium.library.learning import fitting
+from harmonium.library.store.models import UNREACHABLE
 from harmonium.library.tagger import (
     DOUBT,
     lower_bound,
@@ -22,6 +21,7 @@ from harmonium.library.tagger import (
     threshold_for,
     thresholds_for,
 )
+from harmonium.library.write import imprecise_tags, plan_writes, wanted_tags
 
 
 def draw(n, rng, sharpness=4.0, rate=-1.0):
@@ -31,14 +31,8 @@ def draw(n, rng, sharpness=4.0, rate=-1.0):
 
 
 def stored(curves):
-    return StoredModel(
-        name="DiscriminativeRBM",
-        vocabulary=["rock", "jazz"],
-        thresholds=np.array([0.3, UNREACHABLE], np.float32),
-        extractor="made up",
-        bytes=to_bytes(curves_to_arrays(curves) if curves else {"x": np.zeros(1)}, {}),
-        report={},
-    )
+    thresholds = np.array([0.3, UNREACHABLE], np.float32)
+    return a_model(2, thresholds=thresholds, bytes=to_bytes(fitting.curves_to_arrays(curves), {}))
 
 
 def test_a_curve_counts_what_reaches_each_threshold():
@@ -46,7 +40,7 @@ def test_a_curve_counts_what_reaches_each_threshold():
     y, p = draw(500, rng)
     y[:30] = np.nan
     p = np.round(p, 2)
-    curve = make_curve(y, p)
+    curve = fitting.make_curve(y, p)
     for threshold, chosen, right in zip(curve.thresholds, curve.chosen, curve.right, strict=True):
         reached = (p >= np.float32(threshold)) & ~np.isnan(y)
         assert (chosen, right) == (reached.sum(), (y[reached] == 1).sum())
@@ -64,11 +58,11 @@ def test_the_bound_is_that_of_clopper_and_pearson():
 
 def test_tracks_of_one_artist_count_as_far_as_artists_differ():
     y, p = np.ones(12, np.float32), np.linspace(0.95, 0.6, 12, dtype=np.float32)
-    alone = make_curve(y, p)
+    alone = fitting.make_curve(y, p)
     np.testing.assert_allclose(alone.effective, alone.chosen)
     np.testing.assert_allclose(alone.expected, [p[:n].mean() for n in alone.chosen], rtol=1e-6)
     names = list("abcabcabcabc")
-    together = make_curve(y, p, names)
+    together = fitting.make_curve(y, p, names)
     for n, effective in zip(together.chosen, together.effective, strict=True):
         _, sizes = np.unique(names[:n], return_counts=True)
         assert effective == pytest.approx(n**2 / (sizes**2).sum())
@@ -79,16 +73,18 @@ def test_tracks_of_one_artist_count_as_far_as_artists_differ():
 def test_few_tracks_promise_nothing_and_mistakes_end_it():
     y = np.array([1] * 7 + [0] * 20, np.float32)
     p = np.linspace(0.95, 0.1, 27, dtype=np.float32)
-    assert threshold_for(make_curve(y, p), 0.8) == UNREACHABLE
+    assert threshold_for(fitting.make_curve(y, p), 0.8) == UNREACHABLE
     y[7:9] = 1
-    assert threshold_for(make_curve(y, p), 0.8) == pytest.approx(p[8])
+    assert threshold_for(fitting.make_curve(y, p), 0.8) == pytest.approx(p[8])
     y[[3, 5]] = 0
-    assert threshold_for(make_curve(y, p), 0.8) == UNREACHABLE
+    assert threshold_for(fitting.make_curve(y, p), 0.8) == UNREACHABLE
     sure = np.linspace(0.99, 0.95, 12, dtype=np.float32)
     unsure = np.linspace(0.6, 0.4, 12, dtype=np.float32)
     y = np.ones(12, np.float32)
-    assert threshold_for(make_curve(y, unsure), 0.9) == UNREACHABLE  # as all tags show
-    assert threshold_for(make_curve(y, sure), 0.9) == pytest.approx(sure[-1])
+    assert threshold_for(fitting.make_curve(y, unsure), 0.9) == UNREACHABLE  # as all tags show
+    assert threshold_for(fitting.make_curve(y, sure), 0.9) == pytest.approx(sure[-1])
+    with pytest.raises(DataError, match=r"'precision' must be at least 0 and below 1\. Got 1\.5"):
+        threshold_for(fitting.make_curve(np.ones(3, np.float32), np.ones(3, np.float32)), 1.5)
 
 
 def test_the_promise_is_kept_beyond_the_doubt():
@@ -97,7 +93,7 @@ def test_the_promise_is_kept_beyond_the_doubt():
     many, truth = draw(200_000, rng, 2.0)[::-1]
     kept, broken = 0, 0
     for _ in range(300):
-        threshold = threshold_for(make_curve(*draw(400, rng, 2.0)), 0.8)
+        threshold = threshold_for(fitting.make_curve(*draw(400, rng, 2.0)), 0.8)
         if threshold < UNREACHABLE:
             kept += truth[many >= threshold].mean() >= 0.8
             broken += truth[many >= threshold].mean() < 0.8
@@ -116,7 +112,7 @@ def test_a_tag_that_says_nothing_seldom_passes(share, least, most):
     for _ in range(300):
         y = (rng.random(300) < share).astype(np.float32)
         p = rng.uniform(least, most, 300).astype(np.float32)
-        passed += threshold_for(make_curve(y, p), 0.8) < UNREACHABLE
+        passed += threshold_for(fitting.make_curve(y, p), 0.8) < UNREACHABLE
     assert passed / 300 < DOUBT + 0.07
 
 
@@ -129,7 +125,7 @@ def test_tracks_that_go_together_do_not_pass_as_many():
         y = (rng.random(100) < 0.79).astype(np.float32)[artists]
         p = (0.78 + 0.02 * rng.random(100)[artists]).astype(np.float32)
         p += 1e-5 * rng.random(300, np.float32)
-        curves = [make_curve(y, p, groups) for groups in (artists.tolist(), None)]
+        curves = [fitting.make_curve(y, p, groups) for groups in (artists.tolist(), None)]
         passed += [threshold_for(curve, 0.8) < UNREACHABLE for curve in curves]
     assert passed[0] / 300 < DOUBT + 0.07
     assert passed[1] / 300 > 0.4
@@ -142,18 +138,22 @@ def test_what_is_expected_of_a_tag_comes_from_the_others():
     true = np.column_stack([P[:, 0], *(P[:, 1:] ** 2).T])  # the last three say too much
     Y = (rng.random(P.shape) < true).astype(np.float32)
     Y[:50, 1] = np.nan
-    expected = expected_shares(Y, P)
+    expected = fitting.expected_shares(Y, P)
     np.testing.assert_allclose(expected[:, 0], (P[:, 0] + P[:, 0] ** 2) / 2, atol=0.05)
-    assert np.array_equal(expected_shares(Y[:, :1], P[:, :1]), P[:, :1])  # nothing else to go by
+    assert np.array_equal(
+        fitting.expected_shares(Y[:, :1], P[:, :1]), P[:, :1]
+    )  # nothing else to go by
     unlike = Y.copy()
     unlike[:, 0] = 1 - unlike[:, 0]
-    np.testing.assert_array_equal(expected_shares(unlike, P)[:, 0], expected[:, 0])
-    assert [c.positives for c in make_curves(Y, P)] == np.nansum(Y, axis=0).astype(int).tolist()
+    np.testing.assert_array_equal(fitting.expected_shares(unlike, P)[:, 0], expected[:, 0])
+    assert [c.positives for c in fitting.make_curves(Y, P)] == np.nansum(Y, axis=0).astype(
+        int
+    ).tolist()
 
 
 def test_a_stored_model_gives_the_curve_of_a_tag():
     rng = np.random.default_rng(3)
-    curves = [make_curve(*draw(n, rng)) for n in (200, 90)]
+    curves = [fitting.make_curve(*draw(n, rng)) for n in (200, 90)]
     model = stored(curves)
     first, found = precision_curves(model)
     for name in ("chosen", "right", "positives", "thresholds", "effective"):
@@ -167,15 +167,10 @@ def test_a_stored_model_gives_the_curve_of_a_tag():
     assert ((low <= found.precision) & (found.precision <= high))[many].all()
 
 
-def test_an_older_model_has_no_curves():
-    assert precision_curves(stored([])) is None
-    assert thresholds_for(stored([]), 0.8) is None
-
-
 def test_tags_that_nobody_was_asked_for_promise_nothing():
     rng = np.random.default_rng(4)
     y, p = draw(400, rng)
-    curves = [make_curve(y, p), make_curve(np.full(400, np.nan, np.float32), p)]
+    curves = [fitting.make_curve(y, p), fitting.make_curve(np.full(400, np.nan, np.float32), p)]
     model = dataclasses.replace(stored(curves), thresholds=np.array([0.3, 0.2], np.float32))
     assert thresholds_for(model, 0.5)[0] < 1
     assert thresholds_for(model, 0.5)[1] == UNREACHABLE
@@ -184,6 +179,87 @@ def test_tags_that_nobody_was_asked_for_promise_nothing():
     np.testing.assert_array_equal(thresholds_for(only_one, 0.5), thresholds_for(model, 0.5))
 
 
-def test_a_precision_is_a_share():
-    with pytest.raises(DataError, match=r"'precision' must be at least 0 and below 1\. Got 1\.5"):
-        threshold_for(make_curve(np.ones(3, np.float32), np.ones(3, np.float32)), 1.5)
+def curve_of(right_from):
+    """Held-out tracks of 0.99, 0.98, …: all have the tag down to a probability, and none below."""
+    p = np.arange(0.99, 0, -0.01, dtype=np.float32)
+    return fitting.make_curve((p > right_from).astype(np.float32), p)
+
+
+@pytest.fixture
+def library(tmp_path):
+    """Predictions: guitar 0.9, mellow 0.4, loud 0.2, hip hop 0.6, by thresholds 0.5, 0.3, 0.5."""
+    with Library.open(tmp_path / "library.db") as library:
+        make_songs(library, tmp_path, ["mp3"])
+        # right from 0.8 on; nearly always; 0.5; and on five tracks, which prove nothing
+        predict(library, curves=[curve_of(p) for p in (0.805, 0.105, 0.505, 0.945)])
+        yield library
+
+
+def wanted(library, precision):
+    ids = library.tracks.ids().tolist()
+    ((_, tags),) = wanted_tags(library, ids, people=False, precision=precision)
+    return list(tags)
+
+
+def test_a_tag_is_wanted_where_it_is_right_often_enough_and_others_are_named(library):
+    assert wanted(library, None) == ["guitar", "hip hop", "mellow"]
+    assert wanted(library, 0.8) == ["guitar", "mellow"]
+    assert wanted(library, 0.95) == ["guitar"]  # a probability of 0.4 cannot be right so often
+    assert wanted(library, 0.98) == []
+    assert (imprecise_tags(library, 0.8), imprecise_tags(library, 0.5)) == (["hip hop"], [])
+
+
+def test_a_plan_says_how_many_tags_will_be_wrong_and_without_curves_thresholds_stay(library):
+    ids = library.tracks.ids().tolist()
+    plan = plan_writes(library, ids, Rules(), people=False, precision=0.8)
+    assert plan.files[0].new_guesses == pytest.approx({"guitar": 0.9, "mellow": 0.4}, abs=1e-3)
+    assert plan.n_guessed == 2
+    assert plan.expected_wrong == pytest.approx(0.7, abs=1e-3)
+    predict(library)
+    assert wanted(library, 0.8) == ["guitar", "hip hop", "mellow"]
+    assert imprecise_tags(library, 0.8) is None
+
+
+def test_the_standard_errors_are_those_of_repeated_draws():
+    rng = np.random.default_rng(0)
+    positives, negatives = 15, 40
+    Y = np.repeat([1.0, 0.0], [positives, negatives]).astype(np.float32)[:, None]
+    aucs = {0.0: [], 1.2: []}
+    for _ in range(2000):
+        noise = rng.normal(size=len(Y))
+        for shift, found in aucs.items():
+            P = (1 / (1 + np.exp(-noise - shift * Y[:, 0])))[:, None].astype(np.float32)
+            found.append(fitting.score_tags(Y, P).auc[0])
+    n = np.array([positives]), np.array([negatives])
+    assert fitting.chance_error(*n)[0] == pytest.approx(np.std(aucs[0.0]), rel=0.1)
+    assert fitting.auc_error(np.array([np.mean(aucs[1.2])]), *n)[0] == pytest.approx(
+        np.std(aucs[1.2]), rel=0.15
+    )
+    error = fitting.auc_error(np.array([1.0, 1.0]), np.array([3, 100]), np.array([5, 300]))
+    assert error[0] > 0.05 > 0.01 > error[1] > 0
+
+
+def test_chance_is_not_learnt_and_gets_no_threshold():
+    rng = np.random.default_rng(1)
+    told = rng.random(200) < 0.3
+    Y = np.stack([told, rng.random(200) < 0.3], axis=1).astype(np.float32)
+    Y[:3, 0] = np.nan
+    P = np.stack([0.2 + 0.6 * told + 0.05 * rng.random(200), np.full(200, 0.3)], axis=1)
+    P = P.astype(np.float32)
+    scores = fitting.score_tags(Y, P)
+    assert scores.learnt.tolist() == [True, False]
+    assert scores.positives[0] + scores.negatives[0] == 197
+    thresholds = fitting.choose_thresholds(Y, P, scores)
+    assert 0.25 < thresholds[0] < 0.8
+    assert thresholds[1] == UNREACHABLE > P.max()
+
+
+def test_as_many_tracks_reach_a_threshold_as_have_the_tag():
+    rng = np.random.default_rng(2)
+    Y = (rng.random((300, 1)) < 0.2).astype(np.float32)
+    Y[:20] = np.nan
+    P = np.clip(0.3 + 0.2 * np.nan_to_num(Y) + 0.1 * rng.normal(size=Y.shape), 0, 1)
+    threshold = fitting.choose_thresholds(
+        Y, P.astype(np.float32), fitting.score_tags(Y, P.astype(np.float32))
+    )
+    assert (P[20:] >= threshold).sum() == np.nansum(Y)

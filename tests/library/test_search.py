@@ -1,18 +1,29 @@
 """Search over what people say and what the model predicts."""
 
+from itertools import product
+
 import numpy as np
 import pytest
 import small_library
 import sqlalchemy as sa
-from small_library import NOISE, TAGS, new_change
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from small_library import NOISE, TAGS, fill, new_change
+from some_tracks import a_model
 
+from harmonium.data import normalise_tag
 from harmonium.errors import DataError, LibraryError
-from harmonium.library.search import N_TAGS_LIKE_SOUND, alike, parse
-from harmonium.library.store.features import SoundVectors
-from harmonium.library.store.models import StoredModel
+from harmonium.library.search import MAX_DEPTH, N_TAGS_LIKE_SOUND, Query, alike, parse
+from harmonium.library.store import tracks
 from harmonium.library.store.schema import BLOCK, EXTRACTOR
 from harmonium.library.store.schema import track as track_table
-from harmonium.library.store.tracks import Track
+from harmonium.library.store.tracks import (
+    MAX_DEVIATIONS,
+    SoundSpace,
+    SoundVectors,
+    Track,
+    update_sound_vectors,
+)
 
 N_TAGGED = 25
 
@@ -76,11 +87,8 @@ def test_tags_that_the_model_cannot_tell_are_what_people_say(world):
 def test_a_search_does_not_read_the_weights_of_the_model(world):
     library, _, ids, _ = world
     statements = []
-    sa.event.listen(
-        library.engine,
-        "before_cursor_execute",
-        lambda connection, cursor, statement, *_: statements.append(statement),
-    )
+    event = "before_cursor_execute"
+    sa.event.listen(library.engine, event, lambda *about: statements.append(about[2]))
     assert library.search("rock", like=int(ids[30])).hits
     asked = [statement for statement in statements if "model.vocabulary" in statement]
     assert len(asked) == 1
@@ -148,8 +156,6 @@ def test_likeness_is_of_all_tracks_by_sound_and_by_tags_where_they_have_predicti
 ):
     rng = np.random.default_rng(0)
     ids = np.array([1, 2, 3, BLOCK + 1, BLOCK + 2, 3 * BLOCK, 3 * BLOCK + 1])
-    more = {"name": "m", "extractor": "x", "bytes": b"", "report": {}}
-    stored = StoredModel(vocabulary=["a", "b", "c"], thresholds=np.full(3, 0.5), **more)
     files = [Track(f"/{i}.ogg", f"{i:064x}") for i in ids]
     with library.begin() as connection:
         for number, file in zip(ids.tolist(), files, strict=True):
@@ -160,7 +166,7 @@ def test_likeness_is_of_all_tracks_by_sound_and_by_tags_where_they_have_predicti
     X = rng.normal(size=(len(ids), 4))
     library.tracks.put_features(ids, X, extractor="x")
     library.settings.set(EXTRACTOR, "x")
-    number = library.models.add(stored)
+    number = library.models.add(a_model(extractor="x"))
     library.predictions.put(number, ids, rng.random((len(ids), 3)))
     library.predictions.forget_tracks(forgotten)
     hits = library.search(like=3, limit=100).hits
@@ -197,3 +203,203 @@ def test_what_cannot_be_asked(world):
         library.search("rock", limit=0)
     with pytest.raises(DataError, match="Did you mean rock"):
         library.search("rokc")
+
+
+KNOWN = {"rock", "roll", "hip hop", "drum and bass", "piano", "mellow", "80s", "rock and roll"}
+
+names = st.one_of(
+    st.sampled_from(sorted(KNOWN)), st.text(max_size=12).map(normalise_tag).filter(bool)
+)
+
+
+def groups(parts):
+    one, several = st.tuples(parts), st.lists(parts, min_size=2, max_size=3).map(tuple)
+    return st.one_of(
+        st.builds(Query, st.just("NOT"), one, st.just("")),
+        st.builds(Query, st.sampled_from(["AND", "OR"]), several, st.just("")),
+    )
+
+
+queries = st.recursive(names.map(lambda name: Query("TAG", tag=name)), groups, max_leaves=8)
+
+
+def show(query):
+    """A text that asks the question."""
+    if query.operator == "TAG":
+        escaped = query.tag.replace("\\", "\\\\").replace('"', '\\"')
+        return f'"{escaped}"'
+    parts = [f"({show(part)})" for part in query.parts]
+    return f"NOT {parts[0]}" if query.operator == "NOT" else f" {query.operator} ".join(parts)
+
+
+@given(queries)
+@settings(deadline=None, max_examples=300)
+def test_what_is_shown_is_read_as_the_same_question(query):
+    assert parse(show(query), set(query.tags)) == query
+
+
+@given(queries, st.integers(0, 2**32 - 1))
+@settings(deadline=None, max_examples=200)
+def test_a_question_has_the_probability_of_independent_or_certain_tags(query, seed):
+    tags = query.tags
+    p = dict(zip(tags, np.random.default_rng(seed).random(len(tags)), strict=True))
+    if _n_leaves(query) > len(tags):  # a tag that is asked for twice is not independent of itself
+        p = {name: round(one) for name, one in p.items()}
+    expected = sum(
+        np.prod([p[name] if holds else 1 - p[name] for name, holds in world.items()])
+        for bits in product([False, True], repeat=len(tags))
+        if _logic(query, world := dict(zip(tags, bits, strict=True)))
+    )
+    found = query.probability(lambda name: np.array([p[name]]))
+    np.testing.assert_allclose(found[0], expected, atol=1e-9)
+
+
+def _logic(query, holds):
+    if query.operator == "TAG":
+        return holds[query.tag]
+    parts = [_logic(part, holds) for part in query.parts]
+    return {"NOT": not parts[0], "AND": all(parts), "OR": any(parts)}[query.operator]
+
+
+def _n_leaves(query):
+    return sum(map(_n_leaves, query.parts)) or 1
+
+
+FEW = {"hip", "hop", "hip hop", "rock", "indie", "pop", "indie pop"}
+VOICES = {"female voice", "voice", "piano"}
+ALIASES = {"female": "female voice", "female vocals": "female voice", "vocals": "voice"}
+
+
+@pytest.mark.parametrize(
+    ("text", "meant", "known", "aliases"),
+    [
+        ("mellow piano -rock", '"mellow" AND "piano" AND (NOT "rock")', KNOWN, {}),
+        ("Hip-Hop", '"hip hop"', KNOWN, {}),
+        ("-hip hop rock", '(NOT "hip hop") AND "rock"', KNOWN, {}),
+        ("rock and roll", '"rock and roll"', KNOWN, {}),
+        ("rock OR roll piano", '"rock" OR ("roll" AND "piano")', KNOWN, {}),
+        ("(rock OR roll) piano", '("rock" OR "roll") AND "piano"', KNOWN, {}),
+        ("NOT (rock AND NOT roll)", 'NOT ("rock" AND (NOT "roll"))', KNOWN, {}),
+        ("-(rock roll)", 'NOT ("rock" AND "roll")', KNOWN, {}),
+        ("--rock", 'NOT (NOT "rock")', KNOWN, {}),
+        ("hip AND hop", '"hip" AND "hop"', FEW, {}),
+        ("hop hip hop", '"hop" AND "hip hop"', FEW, {}),
+        ("female vocals piano", '"female voice" AND "piano"', VOICES, ALIASES),
+    ],
+)
+def test_questions_as_people_write_them(text, meant, known, aliases):
+    """As the same in quotes and brackets; words side by side are the fewest tags."""
+    assert parse(text, known, aliases) == parse(meant, known)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "is empty"),
+        ("rok", r"No track has the tag rok.*Did you mean rock"),
+        ("rock or jazz", r"No track has the tag or.*write OR\."),
+        ("rock hip", "No track has the tag hip"),
+        ('"hip hp"', r'the tag "hip hp".*"hip hop"'),
+        ("rock AND", "its end where a tag was expected"),
+        ("OR rock", "OR where a tag was expected"),
+        ("rock )", "closing bracket"),
+        ("(rock", "not closed"),
+        ('"rock', "not closed"),
+        ('""', "is not a tag"),
+        ("(" * (MAX_DEPTH + 1) + "rock" + ")" * (MAX_DEPTH + 1), f"more than {MAX_DEPTH}"),
+    ],
+)
+def test_questions_that_cannot_be_read(text, message):
+    with pytest.raises(DataError, match=message):
+        parse(text, KNOWN)
+
+
+def test_words_that_are_equally_few_tags_in_two_ways_want_quotes():
+    with pytest.raises(DataError, match='indie AND "pop rock" and as "indie pop" AND rock'):
+        parse("indie pop rock", {"indie", "indie pop", "pop rock", "rock"})
+
+
+def cosines(library, track_id):
+    sounds = SoundVectors.of(library)
+    return sounds.ids, sounds.cosines(track_id)
+
+
+def directly(X, row):
+    """The cosines by hand, in all dimensions and full precision."""
+    Z = np.clip((X - X.mean(axis=0)) / X.std(axis=0), -MAX_DEVIATIONS, MAX_DEVIATIONS)
+    Z = Z - Z.mean(axis=0)
+    return Z @ Z[row] / np.linalg.norm(Z, axis=1) / np.linalg.norm(Z[row])
+
+
+def count_fits(monkeypatch):
+    fits = []
+    fit = SoundSpace.fitted
+    monkeypatch.setattr(SoundSpace, "fitted", lambda X: fits.append(len(X)) or fit(X))
+    return fits
+
+
+def test_likeness_is_the_cosine_of_features_in_units_of_their_deviations(library):
+    ids, X, _ = fill(library, 30)
+    X = X * np.logspace(-2, 2, X.shape[1], dtype=np.float32) + 5
+    library.tracks.put_features(ids, X, extractor=small_library.EXTRACTOR)
+    update_sound_vectors(library)
+    found, near = cosines(library, int(ids[7]))
+    np.testing.assert_array_equal(found, ids)
+    np.testing.assert_allclose(near, directly(X.astype(float), 7), atol=0.02)
+    assert near[7] == pytest.approx(1, abs=1e-5)
+
+
+def test_of_many_features_the_axes_on_which_tracks_differ_are_kept():
+    rng = np.random.default_rng(0)
+    X = (rng.normal(size=(300, 20)) @ rng.normal(size=(20, 389))).astype(np.float32)
+    X[:, 5] = 3.0  # constant: says nothing
+    vectors = SoundSpace.fitted(X).vectors(X).astype(float)
+    near = vectors @ vectors[0] / np.linalg.norm(vectors, axis=1) / np.linalg.norm(vectors[0])
+    np.testing.assert_allclose(near, directly(np.delete(X, 5, axis=1), 0), atol=0.03)
+
+
+def test_new_tracks_join_and_a_grown_library_is_measured_anew(library, monkeypatch):
+    fits = count_fits(monkeypatch)
+    ids, X, _ = fill(library, 40)
+    update_sound_vectors(library)
+    update_sound_vectors(library)
+    assert fits == [40]
+    for n, expected in ((2, [40]), (10, [40, 52])):
+        files = [Track(f"/more/{n} {i}.ogg", f"{n} {i}") for i in range(n)]
+        new = library.tracks.put(files)
+        library.tracks.put_features(new, X[:n], extractor=small_library.EXTRACTOR)
+        update_sound_vectors(library)
+        assert fits == expected
+        found, near = cosines(library, int(ids[0]))
+        assert near[np.searchsorted(found, new[0])] == pytest.approx(1, abs=1e-5)
+    assert len(SoundVectors.of(library).ids) == 52
+
+
+def test_changed_features_are_compared_as_they_are_now(library):
+    ids, X, _ = fill(library, 30)
+    update_sound_vectors(library)
+    library.tracks.put_features(ids[4:5], X[9:10], extractor=small_library.EXTRACTOR)
+    found, _ = cosines(library, int(ids[9]))
+    assert int(ids[4]) not in found  # dropped with what it was made of
+    update_sound_vectors(library)
+    assert cosines(library, int(ids[9]))[1][4] == pytest.approx(1, abs=1e-5)
+    library.tracks.drop_features(int(ids[4]))
+    assert int(ids[4]) not in cosines(library, int(ids[9]))[0]
+
+
+def test_a_large_library_is_measured_by_a_choice_of_its_tracks(library, monkeypatch):
+    monkeypatch.setattr(tracks, "MAX_TRACKS", 20)
+    monkeypatch.setattr(tracks, "_PAGE", 7)
+    fits, calls = count_fits(monkeypatch), []
+    ids, _, _ = fill(library, 30)
+    update_sound_vectors(library, lambda *call: calls.append(call))
+    assert fits == [20]
+    assert calls[-1] == (30, 30)
+    assert len(cosines(library, int(ids[0]))[0]) == 30
+
+
+def test_a_single_track_is_like_nothing(library):
+    fill(library, 1, tagged=0)
+    update_sound_vectors(library)
+    ids, near = cosines(library, 1)
+    assert (ids.tolist(), near.tolist()) == ([1], [0])

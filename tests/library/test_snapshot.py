@@ -59,7 +59,7 @@ def test_the_answers_are_those_of_search(library):
     assert library.snapshot().verdicts.of_track(31) == {"jazz": True, "rock": False}
 
 
-def test_what_has_not_changed_is_not_read_again(library):
+def test_what_has_not_changed_is_not_read_again_and_changes_are_seen_at_once(library):
     before = library.snapshot()
     before.search(Question("rock"), 5, shown_tags=True)
     keep_said(library, 40, yes=["jazz"])
@@ -70,9 +70,6 @@ def test_what_has_not_changed_is_not_read_again(library):
     assert library.snapshot() is after
     library.tracks.set_state([5], "missing")
     assert 5 not in library.snapshot().ids
-
-
-def test_a_tag_that_was_renamed_or_hidden_is_so_at_once(library):
     library.snapshot().find(Question("live"))
     rename_tag(library, "live", "concert")
     view = library.snapshot()

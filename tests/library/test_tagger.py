@@ -6,27 +6,29 @@ import numpy as np
 import polars as pl
 import pytest
 import small_library
+from small_library import NOISE, TAGS, new_change
 
 from harmonium import DiscriminativeRBM
 from harmonium.errors import DataError, ModelFileError
 from harmonium.estimators.model_files import from_bytes, to_bytes
 from harmonium.library import tagger as module
-from harmonium.library.tagger import Tagger, TagRBM, mean_field, tag_probabilities, unpack
+from harmonium.library.snapshot import TrackTag
+from harmonium.library.tagger import (
+    Tagger,
+    TagRBM,
+    mean_field,
+    tag_library,
+    tag_probabilities,
+    unpack,
+)
+from harmonium.library.tagging import chosen_places, read_known, stored_tags
 from harmonium.rbm.inference import InferenceOptions, infer
 from harmonium.rbm.model import Params
 
 
-@pytest.fixture(scope="module")
-def tagger():
-    return Tagger(small_library.quick_model())
-
-
 def random_rbm(rng, n_hidden, n_tags, size):
-    return TagRBM(
-        size * rng.normal(size=(n_hidden, n_tags)),
-        rng.normal(size=n_hidden),
-        rng.normal(size=n_tags),
-    )
+    U = size * rng.normal(size=(n_hidden, n_tags))
+    return TagRBM(U, rng.normal(size=n_hidden), rng.normal(size=n_tags))
 
 
 def by_jax(rbm, y):
@@ -100,9 +102,9 @@ def test_numpy_takes_features_of_unit_norm_as_the_model_does():
     np.testing.assert_allclose(few, model.predict_proba(X), atol=1e-4)
 
 
-def test_features_of_another_kind_are_refused(tagger):
+def test_features_of_another_kind_are_refused():
     with pytest.raises(DataError, match=r"must have 6 features, got the shape \(1, 7\)"):
-        tagger.probabilities(np.zeros((1, 7), np.float32))
+        Tagger(small_library.quick_model()).probabilities(np.zeros((1, 7), np.float32))
 
 
 @pytest.mark.parametrize("name", ["params.U", "params.W", "params.c", "scaling.scale"])
@@ -119,3 +121,88 @@ def test_a_model_with_numbers_that_are_none_is_refused(name, value):
 def test_a_damaged_model_says_so(data):
     with pytest.raises(ModelFileError, match="is damaged"):
         unpack(data)
+
+
+@pytest.fixture
+def world(library):
+    model, ids, truth = small_library.trained(library, tagged=20)
+    return library, model, ids, truth
+
+
+def test_the_library_is_tagged_block_by_block_once_and_after_an_interruption_goes_on(
+    library, monkeypatch
+):
+    ids, X, _ = small_library.fill(library, tagged=20)
+    model_id = library.models.add(small_library.quick_model())
+    monkeypatch.setattr(module, "_PAGE", 16)
+
+    def stop(done, total):
+        if done > 30:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        tag_library(library, progress=stop)
+    so_far = len(library.predictions.columns(model_id, [0])[0])
+    assert 30 < so_far < 60
+    assert tag_library(library) == 60 - so_far
+    expected = Tagger(library.models.current()).probabilities(X)
+    found = library.predictions.probabilities(model_id, ids)
+    np.testing.assert_allclose(found, expected, atol=1e-4)
+    assert tag_library(library) == 0
+    steps = []
+    assert tag_library(library, again=True, progress=lambda *step: steps.append(step)) == 60
+    assert (steps[-1], len(steps)) == ((60, 60), 4)
+
+
+def test_a_tagged_track_is_completed_from_what_people_say_and_first_from_what_is_given(world):
+    library, model, ids, _ = world
+    tagger = Tagger(model)
+    doubt = np.abs(library.predictions.probabilities(model.id, ids)[20:, 1] - 0.5)
+    track = library.tracks.get(int(ids[20 + doubt.argmin()]))  # which may be jazz, or not
+    library.opinions.say("bob", track.id, ["rock", "birds"], ["live"], change=new_change(library))
+    (with_people,) = library.tag(track.path)
+    (by_sound,) = library.tag(track.path, sound_only=True)
+    assert with_people.said == {"rock": True, "birds": True, "live": False}
+    known = np.array([[1, np.nan, np.nan, np.nan, 0, np.nan]], np.float32)
+    _, X = library.tracks.features([track.id], extractor=small_library.EXTRACTOR)
+    np.testing.assert_allclose(with_people.probabilities, tagger.probabilities(X, known)[0])
+    stored = library.predictions.probabilities(model.id, [track.id])[0]
+    np.testing.assert_allclose(by_sound.probabilities, stored, atol=1e-4)
+    assert with_people.probabilities[1] < by_sound.probabilities[1]  # rock leaves less of jazz
+    rows = with_people.tags()
+    assert [(row.tag, row.source) for row in rows[:2]] == [("birds", "people"), ("rock", "people")]
+    assert "live" not in {row.tag for row in rows}
+    (tagged,) = library.tag(track.path, known="jazz, -rock")
+    assert tagged.probabilities[:2].tolist() == [0, 1]
+    rows = tagged.tags()
+    assert TrackTag("jazz", "jazz", 1.0, "given") in rows
+    assert "rock" not in {row.tag for row in rows}
+
+
+def test_which_tags_are_chosen():
+    p = np.array([0.3, 0.9, 0.5, 0.99], np.float32)
+    thresholds = np.array([0.2, 0.95, 0.4, 2.0], np.float32)
+    assert chosen_places(p, thresholds).tolist() == [2, 0]
+    assert chosen_places(p, thresholds, top=2).tolist() == [1, 2]
+    assert chosen_places(p, thresholds, min_probability=0.5).tolist() == [1, 2]
+    assert chosen_places(p, thresholds, top=1, min_probability=0.5).tolist() == [1]
+
+
+def test_what_a_person_knows_is_read():
+    tagger = Tagger(small_library.quick_model())
+    known = read_known("Rock, -hip-hop,, jazz ", tagger)
+    assert known == {"rock": True, "hip hop": False, "jazz": True}
+    with pytest.raises(DataError, match=r"no tag 'rok'.*Did you mean rock"):
+        read_known("rok", tagger)
+    with pytest.raises(DataError, match="'rock' cannot be both"):
+        read_known("rock, -rock", tagger)
+
+
+def test_all_stored_tags_in_the_order_of_numbers(world, monkeypatch):
+    monkeypatch.setattr("harmonium.library.store.database.PAGE", 7)
+    library, _, ids, truth = world
+    library.tracks.set_state([int(ids[3])], "missing")
+    everything = list(stored_tags(library))
+    assert [one.track.id for one in everything] == np.delete(ids, 3).tolist()
+    said = {tag for tag, holds in everything[0].said.items() if holds} - {NOISE}
+    assert said == {TAGS[j] for j in np.flatnonzero(truth[0])}

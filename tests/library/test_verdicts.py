@@ -2,11 +2,22 @@
 
 import numpy as np
 import pytest
-from some_tracks import add_tracks, triples
+from some_tracks import add_tracks, in_force, say, triples
 
+from harmonium.data.tag_names import GenreTree, builtin_tree
 from harmonium.errors import DataError
+from harmonium.library import Library
+from harmonium.library.imports import import_file_tags, import_table
 from harmonium.library.learning.examples import choose_vocabulary
-from harmonium.library.store.opinions import VerdictTable, agreed_tags, judge, label_matrix
+from harmonium.library.store.opinions import (
+    VerdictTable,
+    agreed_tags,
+    judge,
+    label_matrix,
+    with_kinds,
+)
+from harmonium.library.store.schema import GENRES
+from harmonium.library.store.tracks import Track
 
 IDS = np.array([3, 5, 9])
 
@@ -47,19 +58,11 @@ def judged(**counts):
 def test_the_vocabulary_are_the_tags_with_enough_tracks_most_used_first():
     tags, excluded = choose_vocabulary(judged(rare=9, some=10, much=40, all=95), 100)
     assert tags == ("much", "some")
-    assert [(one.tag, one.missing, one.reason) for one in excluded] == [
-        ("all", 5, "5 more tracks without it"),
-        ("rare", 1, "1 more track with it"),
-    ]
-
-
-def test_with_few_tracks_fewer_examples_are_enough():
+    found = [(one.tag, one.missing, one.reason) for one in excluded]
+    assert found == [("all", 5, "5 more tracks without it"), ("rare", 1, "1 more track with it")]
     counts = {"rare": 4, "some": 5}
     assert choose_vocabulary(judged(**counts), 30)[0] == ("some",)
     assert choose_vocabulary(judged(**counts), 30, min_examples=4)[0] == ("some", "rare")
-
-
-def test_only_the_most_used_tags_are_taken():
     tags, excluded = choose_vocabulary(judged(a=12, b=11, c=10), 100, max_tags=2)
     assert tags == ("a", "b")
     assert excluded[0].reason == "only the 2 most used tags are learnt"
@@ -116,3 +119,89 @@ def test_after_undoing_the_only_opinions_the_next_ones_are_read(library):
         assert library.snapshot().verdicts.of_track(2) == {tag: True}
         library.undo(change)
         assert library.snapshot().verdicts.of_track(2) == {}
+    library.say(2, "rock", "-jazz")
+    taken_back = library.say(2, unsay=["rock", "jazz"]).change
+    assert library.changes.get(taken_back).summary.endswith("2 tags withdrawn")
+
+
+GENRES_IN_FILES = [["Jazz; Blues"], ["Hip-Hop"], ["hip hop", "Pop/Rock"], ["Hip-Hop"], ["(17)"]]
+
+
+@pytest.fixture
+def genres(tmp_path):
+    with Library.open(tmp_path / "genres.db") as opened:
+        opened.tracks.put(
+            Track(f"/music/{i}.mp3", f"s{i}", file_tags={"genre": genres})
+            for i, genres in enumerate(GENRES_IN_FILES, 1)
+        )
+        yield opened
+
+
+def tags(genres):
+    return {(track, tag) for _, track, tag in in_force(genres)}
+
+
+def test_genres_of_files_are_parted_and_numbers_named(genres):
+    report = import_file_tags(genres)
+    hip_hop = {(track, "hip hop") for track in (2, 3, 4)}
+    assert tags(genres) == {(1, "jazz"), (1, "blues"), *hip_hop, (3, "pop/rock"), (5, "rock")}
+    assert report.split == {"Jazz; Blues": ("Jazz", "Blues")}
+    assert report.whole == {"Pop/Rock": 1}
+    import_file_tags(genres, split=())
+    assert (1, "jazz; blues") in tags(genres)
+
+
+def test_cells_of_a_table_are_split(genres, tmp_path):
+    table = tmp_path / "t.csv"
+    table.write_text('path,tag\n1.mp3,"live, loud"\n2.mp3,"loud, -live"\n', encoding="utf-8")
+    report = import_table(genres, table, person="ann")
+    assert tags(genres) == {(1, "live"), (1, "loud"), (2, "loud")}
+    assert report.n_rows == report.n_matched == 2
+    assert sum(report.left_out.values()) == 1  # the minus
+
+
+def test_the_most_used_spelling_is_kept_and_files_come_first(genres, tmp_path):
+    import_file_tags(genres)
+    table = tmp_path / "t.csv"
+    rows = "".join(f"{i}.mp3,HIP HOP\n{i}.mp3,Soft Rock\n" for i in range(1, 6))
+    table.write_text("path,tag\n" + rows, encoding="utf-8")
+    import_table(genres, table, person="ann", aliases={"soft rock": "Yacht-Rock"})
+    spelt = genres.opinions.spellings()
+    assert spelt["hip hop"] == "Hip-Hop"
+    assert spelt["yacht rock"] == "Yacht-Rock"
+    import_file_tags(genres)
+    assert genres.opinions.spellings() == spelt
+    say(genres, "ann", 1, present=["Post-Bop"])
+    assert genres.opinions.spellings()["post bop"] == "Post-Bop"
+
+
+def test_files_that_are_spelt_anew_are_counted_anew(genres):
+    import_file_tags(genres)
+    genres.tracks.put(
+        Track(f"/music/{i}.mp3", f"s{i}", file_tags={"genre": ["Hip Hop"]}) for i in (2, 3, 4)
+    )
+    assert import_file_tags(genres).n_added == 0
+    assert genres.opinions.spellings()["hip hop"] == "Hip Hop"
+
+
+def test_an_unparted_genre_is_no_negative_of_its_parts(genres):
+    for track, given in ((1, "Pop/Rock"), (2, "Rock"), (3, "jazz"), (4, "Pop/Rock")):
+        say(genres, "files", track, present=[given])
+    say(genres, "ann", 4, absent=["pop"])
+    Y = label_matrix(judge(genres.opinions.triples()), np.array([1, 2, 3, 4]), ["rock", "pop"])
+    np.testing.assert_array_equal(Y, [[np.nan, np.nan], [1, 0], [0, 0], [np.nan, 0]])
+
+
+def test_kinds_count_for_a_genre_unless_that_is_denied():
+    rows = [("a", 1, "bebop", 1), ("a", 2, "bebop", 1), ("a", 2, "jazz", -1), ("b", 1, "dnb", 1)]
+    said = with_kinds(triples(*rows), builtin_tree())
+    dnb = {("b", 1, "drum & bass", 1), ("b", 1, "electronic", 1)}
+    assert set(said.rows()) == {*rows[:3], ("a", 1, "jazz", 1)} | dnb
+
+
+def test_search_counts_kinds_by_the_library_s_tree(genres):
+    for track, given in ((1, ["bebop", "swing"]), (2, ["jazz"]), (3, ["rock"])):
+        say(genres, "ann", track, present=given)
+    for tree, expected in ((GenreTree(), [2]), (builtin_tree(), [1, 2]), (GenreTree(), [2])):
+        genres.settings.set(GENRES, tree.to_dict())
+        assert VerdictTable.read(genres, ["jazz"]).agreement("jazz").yes.tolist() == expected

@@ -22,6 +22,7 @@ import signal
 import sys
 import time
 import traceback
+from itertools import islice
 from pathlib import Path
 
 PROJECT = Path(__file__).parents[2]
@@ -33,8 +34,7 @@ GROUPS: dict[str, dict[str, list[str]]] = {
     },
     "undo": {
         f"{UNDO}/store/changes.py": ["tests/library/store", "tests/commands/test_write.py"],
-        f"{UNDO}/write.py": ["tests/library/test_precise_tags.py",
-                             "tests/commands/test_write.py", "tests/commands/test_copies.py"],
+        f"{UNDO}/write.py": ["tests/library/test_precision.py", "tests/commands/test_write.py"],
         f"{UNDO}/filetags/write.py": ["tests/library/filetags"],
     },
     "rbm": {
@@ -121,33 +121,25 @@ def skipped(node: ast.AST) -> bool:
     return isinstance(node, ast.Assign) and getattr(node.targets[0], "id", "") == "__all__"
 
 
-def places(tree: ast.Module) -> list[tuple[int, ast.AST]]:
-    """The nodes of the code by their number in a walk that leaves out annotations."""
-    found, number = [], 0
-
-    def walk(node: ast.AST, used: bool) -> None:
-        nonlocal number
-        number += 1
-        used = used and not skipped(node)
-        if used:
-            found.append((number, node))
-        for field, value in ast.iter_fields(node):
-            inside = used and field not in ("annotation", "returns", "decorator_list")
+def places(node: ast.AST):
+    """The nodes of the code, without annotations."""
+    if skipped(node):
+        return
+    yield node
+    for field, value in ast.iter_fields(node):
+        if field not in ("annotation", "returns", "decorator_list"):
             for one in value if isinstance(value, list) else [value]:
                 if isinstance(one, ast.AST):
-                    walk(one, inside)
-
-    walk(tree, True)
-    return found
+                    yield from places(one)
 
 
 def mutants(source: str):
     """(line, what is changed, the changed tree) of every small change."""
     tree = ast.parse(source)
-    for i, (_, node) in enumerate(places(tree)):
+    for i, node in enumerate(places(tree)):
         for k, (words, _) in enumerate(changes_of(node)):
             changed = copy.deepcopy(tree)
-            other = places(changed)[i][1]
+            other = next(islice(places(changed), i, None))
             list(changes_of(other))[k][1](other)
             yield node.lineno, words, ast.fix_missing_locations(changed)
 

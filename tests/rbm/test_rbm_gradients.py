@@ -1,32 +1,10 @@
 """Contrastive divergence, mean field and belief propagation as gradients; soft targets."""
 
+import enumeration as en
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from enumeration import (
-    Model,
-    assert_close,
-    bernoulli,
-    biases,
-    distance,
-    energy_slopes,
-    enumerate_clip,
-    enumerated_log_likelihood,
-    evaluate,
-    expected_slopes,
-    gradient_by_differences,
-    jitted,
-    paths,
-    pseudo_likelihood_terms,
-    random_model,
-    random_tags,
-    sigmoid,
-    single,
-    slopes_after,
-    states,
-    transitions,
-)
 
 from harmonium.rbm.gradients import (
     Batch,
@@ -37,11 +15,10 @@ from harmonium.rbm.gradients import (
     MultiPrediction,
     PseudoLikelihood,
     Sum,
-    draw_tags,
     for_soft_targets,
 )
 from harmonium.rbm.model import Params, condition, free_energy
-from harmonium.rbm.other_models import Hybrid, JointContrastiveDivergence, JointParams
+from harmonium.rbm.other_models import Hybrid, JointContrastiveDivergence
 
 B, N_FEATURES, N_ROWS = 7, 2, 3
 NOTHING = np.zeros((0, B, 0))  # the noise of a gradient that samples nothing
@@ -49,51 +26,22 @@ TREES = [pytest.param(1, 4, id="one hidden unit"), pytest.param(4, 1, id="one ta
 
 
 def case(seed, n, C, *, scale=1.0, unknown=0.0):
-    """A model and a batch in float64, with weights of the clips that differ."""
     rng = np.random.default_rng(seed)
-    model = random_model(rng, n, C, N_FEATURES, N_ROWS, scale=scale)
-    u, w = single(rng.normal(size=(B, N_FEATURES))), single(rng.uniform(0.5, 2, B))
-    a = rng.integers(-1, N_ROWS, (B, 2)).astype(np.int32)
-    return model, Batch(u, a, random_tags(rng, B, C, unknown=unknown), w)
+    model = en.random_model(rng, n, C, N_FEATURES, N_ROWS, scale=scale)
+    return model, en.random_batch(rng, B, C, N_FEATURES, N_ROWS, unknown=unknown)
 
 
 def mean_loss(model, batch):
     """The weighted mean of -log p(known tags | u, a), by enumeration."""
     losses = [
-        -enumerated_log_likelihood(model.U, *biases(model, u, a), y)
+        -en.enumerated_log_likelihood(model.U, *en.biases(model, u, a), y)
         for u, a, y in zip(*batch[:3], strict=True)
     ]
     return np.average(losses, weights=batch.w)
 
 
 def exact_gradient(model, batch):
-    return gradient_by_differences(lambda m: mean_loss(m, batch), model)
-
-
-def one_clip(seed, *, unknown=()):
-    """A tiny model and one clip: (model, u, a, y)."""
-    model, batch = case(seed, 2, 3)
-    y = batch.y[0].copy()
-    y[list(unknown)] = np.nan
-    return model, batch.u[0], batch.a[0], y
-
-
-def expected_cd(model, u, a, y, steps, *, fill=0):
-    """The expectation of the CD gradient over its noise: every path, weighted by probability.
-
-    A number of 0 or 1 as noise forces a unit on or off, and the weights of a batch are free to
-    choose, so that one batch of all paths gives the expectation without any sampling error.
-    """
-    noise, p = paths(model, u, a, y, steps, fill=fill)
-    batch = Batch(*(np.tile(row, (len(p), 1)) for row in (u, a, y)), p)
-    return evaluate(ContrastiveDivergence(steps), model, batch, noise)
-
-
-@pytest.mark.parametrize("steps", [1, 2, 3])
-def test_the_expected_cd_gradient_is_that_of_the_transition_matrix(steps):
-    model, u, a, y = one_clip(0)
-    expected = expected_slopes(model, u, a, y, steps)
-    assert_close(expected_cd(model, u, a, y, steps), expected, 1e-12)
+    return en.gradient_by_differences(lambda m: mean_loss(m, batch), model)
 
 
 @pytest.mark.parametrize("steps", [1, 3])
@@ -103,9 +51,9 @@ def test_cd_is_the_slope_of_a_difference_of_free_energies(steps):
     noise = np.random.default_rng(2).random((steps, B, 9))
     end = batch.y
     for sweep in noise:
-        c, d = (np.array(b) for b in zip(*map(biases, [model] * B, *batch[:2]), strict=True))
-        h = (sweep[:, :4] < sigmoid(c + end @ model.U.T)).astype(float)
-        end = (sweep[:, 4:] < sigmoid(d + h @ model.U)).astype(float)
+        c, d = (np.array(b) for b in zip(*map(en.biases, [model] * B, *batch[:2]), strict=True))
+        h = (sweep[:, :4] < en.sigmoid(c + end @ model.U.T)).astype(float)
+        end = (sweep[:, 4:] < en.sigmoid(d + h @ model.U)).astype(float)
 
     def loss(params):
         field = condition(params, batch.u, batch.a)
@@ -114,16 +62,16 @@ def test_cd_is_the_slope_of_a_difference_of_free_energies(steps):
 
     with jax.enable_x64(True):
         expected = jax.jit(jax.grad(loss))(Params(*model))
-    assert_close(evaluate(ContrastiveDivergence(steps), model, batch, noise), expected, 1e-12)
+    en.assert_close(en.evaluate(ContrastiveDivergence(steps), model, batch, noise), expected, 1e-12)
 
 
 def algorithm_2(model, x, y, K, *, from_zero=False):
     """The paper's mean-field CD-K for one training pair: ∂U, ∂W, ∂c, ∂d."""
-    h = sigmoid(model.c + model.W @ x + model.U @ y)
-    y_k, h_k = y, sigmoid(model.c + model.W @ x) if from_zero else h
+    h = en.sigmoid(model.c + model.W @ x + model.U @ y)
+    y_k, h_k = y, en.sigmoid(model.c + model.W @ x) if from_zero else h
     for _ in range(K):
-        y_k = sigmoid(model.d + model.U.T @ h_k)
-        h_k = sigmoid(model.c + model.W @ x + model.U @ y_k)
+        y_k = en.sigmoid(model.d + model.U.T @ h_k)
+        h_k = en.sigmoid(model.c + model.W @ x + model.U @ y_k)
     # ∂E(y⁰, x, ĥ⁰) - ∂E(y^K, x, ĥ^K), with ∂E/∂U = -hyᵀ and so on
     return np.outer(h_k, y_k) - np.outer(h, y), np.outer(h_k - h, x), h_k - h, y_k - y
 
@@ -136,7 +84,7 @@ def test_mean_field_is_algorithm_2(steps, from_zero, soft):
     batch = batch._replace(a=np.full_like(batch.a, -1))  # the paper's algorithm has no V
     if soft:
         batch = batch._replace(y=np.random.default_rng(3).random(batch.y.shape))
-    gradient = evaluate(MeanField(steps, from_zero), model, batch, NOTHING)
+    gradient = en.evaluate(MeanField(steps, from_zero), model, batch, NOTHING)
     pairs = [
         algorithm_2(model, x, y, steps, from_zero=from_zero)
         for x, y in zip(batch.u, batch.y, strict=True)
@@ -150,7 +98,7 @@ def test_mean_field_infers_unknown_tags():
     """With U = 0 the tags are independent: an unknown one has no part in the gradient."""
     model, batch = case(5, 4, 5, unknown=0.4)
     model = model._replace(U=np.zeros_like(model.U))
-    gradient = evaluate(MeanField(2), model, batch, NOTHING)
+    gradient = en.evaluate(MeanField(2), model, batch, NOTHING)
     np.testing.assert_allclose(gradient.d, exact_gradient(model, batch).d, atol=1e-9)
 
 
@@ -159,16 +107,8 @@ def test_mean_field_infers_unknown_tags():
 def test_belief_propagation_is_exact_on_trees(n, C, unknown):
     """With unknown tags too: the gradient of log p(known tags), the unknown ones summed out."""
     model, batch = case(6, n, C, unknown=unknown)
-    gradient = evaluate(BeliefPropagation(60, 0.5), model, batch, NOTHING)
-    assert_close(gradient, exact_gradient(model, batch), 1e-8)
-
-
-def test_cd_fills_the_unknown_tags_by_the_chain_with_the_known_ones_clamped():
-    model, u, a, y = one_clip(9, unknown=[1])
-    expected = expected_slopes(model, u, a, y, 1, fill=1)
-    assert_close(expected_cd(model, u, a, y, 1, fill=1), expected, 1e-12)
-    zeros = np.nan_to_num(y)
-    assert distance(expected_cd(model, u, a, zeros, 1), expected) > 0.05
+    gradient = en.evaluate(BeliefPropagation(60, 0.5), model, batch, NOTHING)
+    en.assert_close(gradient, exact_gradient(model, batch), 1e-8)
 
 
 P = np.array([0.3, 0.85, 0.0])  # the probabilities of a clip's tags
@@ -178,7 +118,7 @@ UNKNOWN = np.full(3, np.nan)
 def clip(seed, n=2):
     """A tiny model with three tags, and what conditions one clip."""
     rng = np.random.default_rng(seed)
-    model = random_model(rng, n, 3, 2, 3)
+    model = en.random_model(rng, n, 3, 2, 3)
     return model, rng.normal(size=2), np.array([1, -1], np.int32)
 
 
@@ -188,64 +128,75 @@ def batch_of(u, a, y, w):
 
 def bound(model, u, a, p):
     """F(p) + log Z, log Z by enumeration."""
-    c, d = biases(model, u, a)
+    c, d = en.biases(model, u, a)
     free_energy = -d @ p - np.logaddexp(0, c + model.U @ p).sum()
-    return float(free_energy + enumerate_clip(model.U, c, d, UNKNOWN).log_z)
+    return float(free_energy + en.enumerate_clip(model.U, c, d, UNKNOWN).log_z)
 
 
 @pytest.mark.parametrize("seed", range(3))
 def test_belief_propagation_has_the_gradient_of_the_bound_on_a_tree(seed):
     model, u, a = clip(seed, n=1)
     batch = batch_of(u, a, P, np.ones(1))
-    gradient = evaluate(BeliefPropagation(60, 0.5), model, batch, np.zeros((0, 1, 0)))
-    assert_close(gradient, gradient_by_differences(lambda m: bound(m, u, a, P), model), 1e-8)
+    gradient = en.evaluate(BeliefPropagation(60, 0.5), model, batch, np.zeros((0, 1, 0)))
+    en.assert_close(gradient, en.gradient_by_differences(lambda m: bound(m, u, a, P), model), 1e-8)
 
 
 def slopes_from_probabilities(model, u, a, p, steps):
     """What CD-``steps`` from p gives on average: a chain whose first hidden units see p."""
-    c, d = biases(model, u, a)
-    tags, hidden = states(3), states(len(c))
-    p_h = bernoulli(sigmoid(c + model.U @ p), hidden)
-    first = p_h @ bernoulli(sigmoid(d + hidden @ model.U)[:, None, :], tags[None])
-    end = first @ np.linalg.matrix_power(transitions(model.U, c, d, UNKNOWN), steps - 1)
-    phases = slopes_after(model, u, a, end), energy_slopes(model, u, a, p)
-    return Model(*(negative - positive for negative, positive in zip(*phases, strict=True)))
+    c, d = en.biases(model, u, a)
+    tags, hidden = en.states(3), en.states(len(c))
+    p_h = en.bernoulli(en.sigmoid(c + model.U @ p), hidden)
+    first = p_h @ en.bernoulli(en.sigmoid(d + hidden @ model.U)[:, None, :], tags[None])
+    end = first @ np.linalg.matrix_power(en.transitions(model.U, c, d, UNKNOWN), steps - 1)
+    phases = en.slopes_after(model, u, a, end), en.energy_slopes(model, u, a, p)
+    return en.Model(*(negative - positive for negative, positive in zip(*phases, strict=True)))
 
 
-@pytest.mark.parametrize("steps", [1, 2])
-def test_the_expected_cd_gradient_is_that_of_a_chain_from_the_probabilities(steps):
-    """Noise of 0 and 1 forces every path, and the weights of the batch are the probabilities."""
+@pytest.mark.parametrize("p", [P, np.array([1.0, 0.0, 1.0])], ids=["probabilities", "labels"])
+@pytest.mark.parametrize("steps", [1, 2, 3])
+def test_the_expected_cd_gradient_is_that_of_a_chain_from_the_data(steps, p):
+    """Without sampling error: noise of 0 and 1 forces every path, weighted by its probability."""
     model, u, a = clip(3)
-    noise, w = paths(model, u, a, P, steps)
-    gradient = evaluate(ContrastiveDivergence(steps), model, batch_of(u, a, P, w), noise)
-    assert_close(gradient, slopes_from_probabilities(model, u, a, P, steps), 1e-12)
+    noise, w = en.paths(model, u, a, p, steps)
+    gradient = en.evaluate(ContrastiveDivergence(steps), model, batch_of(u, a, p, w), noise)
+    en.assert_close(gradient, slopes_from_probabilities(model, u, a, p, steps), 1e-12)
+
+
+def test_cd_fills_the_unknown_tags_by_the_chain_with_the_known_ones_clamped():
+    model, u, a = clip(9)
+    y = np.array([1.0, np.nan, 0.0])
+    noise, w = en.paths(model, u, a, y, 1, fill=1)
+    gradient = en.evaluate(ContrastiveDivergence(1), model, batch_of(u, a, y, w), noise)
+    en.assert_close(gradient, en.expected_slopes(model, u, a, y, 1, fill=1), 1e-12)
 
 
 def test_unknown_tags_are_filled_given_the_probabilities_of_the_others():
     """By one sweep whose hidden units see p; the proxy counts the known tags."""
     model, u, a = clip(4)
-    c, d = biases(model, u, a)
+    c, d = en.biases(model, u, a)
     p = np.array([0.3, np.nan, 0.8])
-    forced = np.array([[*h, 1, t, 1] for h in states(2) for t in (0.0, 1.0)])
-    p_h = bernoulli(sigmoid(c + model.U @ np.nan_to_num(p)), forced[:, :2])
-    p_on = sigmoid(d[1] + forced[:, :2] @ model.U[:, 1])
+    forced = np.array([[*h, 1, t, 1] for h in en.states(2) for t in (0.0, 1.0)])
+    p_h = en.bernoulli(en.sigmoid(c + model.U @ np.nan_to_num(p)), forced[:, :2])
+    p_on = en.sigmoid(d[1] + forced[:, :2] @ model.U[:, 1])
     w = p_h * np.where(forced[:, 3] == 1, p_on, 1 - p_on)
     expected = [weight * np.array([0.3, t, 0.8]) for weight, t in zip(w, forced[:, 3], strict=True)]
     chain = np.zeros((1, len(w), 5))  # a chain that ends with every tag on
     noise = np.concatenate([chain, (1.0 - forced)[None]])
-    gradient = evaluate(ContrastiveDivergence(1), model, batch_of(u, a, p, w), noise)
+    gradient = en.evaluate(ContrastiveDivergence(1), model, batch_of(u, a, p, w), noise)
     np.testing.assert_allclose(gradient.d, 1 - np.sum(expected, axis=0), atol=1e-12)
 
 
 def test_tags_are_drawn_and_known_or_unknown_ones_stay():
-    y = jnp.tile(jnp.array([[0.0, 1.0, jnp.nan, 0.25]]), (1000, 1))
-    noise = jnp.tile(((jnp.arange(1000.0) + 0.5) / 1000)[:, None], (1, 4))
-    drawn = np.asarray(draw_tags(y, noise))
-    np.testing.assert_array_equal(drawn[:, :3], y[:, :3])
-    assert set(drawn[:, 3]) == {0.0, 1.0}
-    assert drawn[:, 3].mean() == 0.25
-    for number in (0.0, float(np.nextafter(np.float32(1), np.float32(0)))):
-        np.testing.assert_array_equal(draw_tags(y, jnp.full_like(noise, number))[:, :3], y[:, :3])
+    class Spy(PseudoLikelihood):
+        def __call__(self, params, batch, noise):
+            return params, batch.y
+
+    params, y = Params(*clip(0)[0]), jnp.tile(jnp.array([[1.0, jnp.nan, 0.25]]), (1000, 1))
+    batch = Batch(None, None, y.at[500:, 0].set(0.0), None)
+    for numbers, mean in (((jnp.arange(1000.0) + 0.5) / 1000, 0.25), (jnp.zeros(1000), 1.0)):
+        drawn = DrawnTags(Spy())(params, batch, jnp.tile(numbers[None, :, None], (1, 1, 5)))[1]
+        np.testing.assert_array_equal(drawn[:, :2], batch.y[:, :2])
+        assert drawn[:, 2].mean() == mean
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -254,50 +205,23 @@ def test_pseudo_likelihood_has_the_gradient_of_its_expectation(seed):
     model, u, a = clip(seed)
 
     def loss(m):
-        terms = (pseudo_likelihood_terms(m, u, a, y).sum() for y in states(3))
-        return -sum(bernoulli(P, y) * term for y, term in zip(states(3), terms, strict=True))
+        terms = (en.pseudo_likelihood_terms(m, u, a, y).sum() for y in en.states(3))
+        return -sum(en.bernoulli(P, y) * term for y, term in zip(en.states(3), terms, strict=True))
 
-    tags = states(3)[bernoulli(P, states(3)) > 0]
-    batch = batch_of(u, a, P, bernoulli(P, tags))
-    gradient = evaluate(DrawnTags(PseudoLikelihood()), model, batch, (1.0 - tags)[None])
-    assert_close(gradient, gradient_by_differences(loss, model), 1e-8)
-
-
-def joint_params():
-    rng = np.random.default_rng(5)
-    shapes = ((2, 3), (2, 2), (0, 3), (2,), (3,), (2,))
-    return JointParams(*(rng.normal(0, 0.7, shape) for shape in shapes))
-
-
-def test_hybrid_of_pseudo_likelihood_draws_tags_for_that_part_alone():
-    """Labels, probabilities and unknown ones; the joint part takes them all as they are."""
-    params, rng = joint_params(), np.random.default_rng(6)
-    y = np.where(rng.random((6, 3)) < 0.5, rng.random((6, 3)), rng.integers(0, 2, (6, 3)))
-    y[0, 1] = y[4, 2] = np.nan
-    batch = Batch(rng.normal(size=(6, 2)), np.ones((6, 0), np.int32), y, rng.uniform(0.5, 2, 6))
-    joint = JointContrastiveDivergence(1, 0.5)
-    hybrid = for_soft_targets(Hybrid(0.25, PseudoLikelihood(), joint))
-    sweeps, width = hybrid.noise(params, True)
-    own = joint.noise(params, True)[0]
-    noise = rng.random((sweeps, 6, width))
-    drawn = np.where(np.isnan(y), np.nan, noise[-1, :, :3] < y)
-    with jax.enable_x64(True):
-        found, _ = jitted(hybrid)(params, batch, noise)
-        first, _ = jitted(joint)(params, batch, noise[:own])
-        second, _ = jitted(PseudoLikelihood())(
-            params.conditional(), batch._replace(y=drawn), noise[own:-1, :, :5]
-        )
-    for name in ("U", "W", "c", "d"):
-        expected = 0.25 * np.asarray(getattr(first, name)) + np.asarray(getattr(second, name))
-        np.testing.assert_allclose(getattr(found, name), expected, atol=1e-12)
+    tags = en.states(3)[en.bernoulli(P, en.states(3)) > 0]
+    batch = batch_of(u, a, P, en.bernoulli(P, tags))
+    gradient = en.evaluate(DrawnTags(PseudoLikelihood()), model, batch, (1.0 - tags)[None])
+    en.assert_close(gradient, en.gradient_by_differences(loss, model), 1e-8)
 
 
 def test_only_the_pseudo_likelihood_draws():
     both = Sum(MultiPrediction(), ContrastiveDivergence())
     for gradient in (ContrastiveDivergence(2), MeanField(), BeliefPropagation(), both):
         assert for_soft_targets(gradient) == gradient
-    drawn = for_soft_targets(PseudoLikelihood())
-    assert drawn == DrawnTags(PseudoLikelihood())
+    drawn, joint = DrawnTags(PseudoLikelihood()), JointContrastiveDivergence(1, 0.5)
+    assert for_soft_targets(PseudoLikelihood()) == drawn
+    hybrid = for_soft_targets(Hybrid(0.25, PseudoLikelihood(), joint))
+    assert hybrid == Hybrid(0.25, drawn, joint)
     params = Params(*clip(0)[0])
     assert drawn.noise(params, False) == (1, 5)
     assert drawn.noise(params, True) == (6, 5)

@@ -1,28 +1,12 @@
 """Multi-prediction: the loss through the unrolled inference, its gradient, and what is observed."""
 
+import enumeration as en
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from enumeration import (
-    assert_close,
-    biases,
-    evaluate,
-    gradient_by_differences,
-    jitted,
-    random_model,
-    random_tags,
-    sigmoid,
-    single,
-)
 
-from harmonium.rbm.gradients import (
-    Batch,
-    ContrastiveDivergence,
-    MultiPrediction,
-    Sum,
-    unrolled,
-)
+from harmonium.rbm.gradients import Batch, ContrastiveDivergence, MultiPrediction, Sum, unrolled
 from harmonium.rbm.inference import mean_field
 from harmonium.rbm.model import Field, Params, condition
 from harmonium.rbm.other_models import Hybrid, JointContrastiveDivergence, JointParams
@@ -31,18 +15,12 @@ B, N, C, D, ROWS = 6, 3, 4, 2, 3
 
 
 def case(seed, *, unknown=0.0, soft=False):
-    """A model, a batch and noise, all in float64; clips have weights that differ."""
+    """A model, a batch and noise, all in float64."""
     rng = np.random.default_rng(seed)
-    model = random_model(rng, N, C, D, ROWS, scale=1.0)
-    y = random_tags(rng, B, C, unknown=unknown).astype(np.float64)
+    model = en.random_model(rng, N, C, D, ROWS)
+    batch = en.random_batch(rng, B, C, D, ROWS, unknown=unknown)
     if soft:
-        y = np.where(np.isnan(y), y, single(rng.uniform(0, 1, y.shape)))
-    batch = Batch(
-        single(rng.normal(size=(B, D))).astype(np.float64),
-        rng.integers(-1, ROWS, (B, 2)).astype(np.int32),
-        y,
-        single(rng.uniform(0.5, 2, B)).astype(np.float64),
-    )
+        batch = batch._replace(y=np.where(np.isnan(batch.y), np.nan, rng.random((B, C))))
     return model, batch, rng.uniform(size=(1, B, C + 2))
 
 
@@ -61,10 +39,10 @@ def loss_by_hand(model, batch, noise, *, steps, none_observed):
     observed = observed_by_hand(batch.y, noise[0], none_observed)
     total = 0.0
     for b in range(B):
-        c, d = biases(model, batch.u[b], batch.a[b])
+        c, d = en.biases(model, batch.u[b], batch.a[b])
         tags = np.where(observed[b], batch.y[b], 0.0)
         for _ in range(steps):
-            p = sigmoid(d + sigmoid(c + model.U @ tags) @ model.U)
+            p = en.sigmoid(d + en.sigmoid(c + model.U @ tags) @ model.U)
             tags = np.where(observed[b], batch.y[b], p)
         for j in range(C):
             y = batch.y[b, j]
@@ -78,10 +56,10 @@ def loss_by_hand(model, batch, noise, *, steps, none_observed):
 @pytest.mark.parametrize("steps", [1, 2, 5])
 def test_the_gradient_is_that_of_the_loss_through_the_steps(steps, unknown, soft):
     model, batch, noise = case(steps, unknown=unknown, soft=soft)
-    expected = gradient_by_differences(
+    expected = en.gradient_by_differences(
         lambda m: loss_by_hand(m, batch, noise, steps=steps, none_observed=0.3), model
     )
-    assert_close(evaluate(MultiPrediction(steps, 0.3), model, batch, noise), expected, 1e-6)
+    en.assert_close(en.evaluate(MultiPrediction(steps, 0.3), model, batch, noise), expected, 1e-6)
 
 
 @pytest.mark.parametrize("steps", [1, 4])
@@ -104,10 +82,10 @@ def test_the_sum_adds_both_each_with_its_own_noise(unknown):
     params = Params(*model)
     sweeps, width = both.noise(params, unknown > 0)
     noise = np.random.default_rng(1).random((sweeps, B, width))
-    one = evaluate(first, model, batch, noise[:1, :, : C + 2])
-    two = evaluate(second, model, batch, noise[1:, :, : N + C])
+    one = en.evaluate(first, model, batch, noise[:1, :, : C + 2])
+    two = en.evaluate(second, model, batch, noise[1:, :, : N + C])
     expected = Params(*(np.asarray(a) + 0.7 * np.asarray(b) for a, b in zip(one, two, strict=True)))
-    assert_close(evaluate(both, model, batch, noise), expected, 1e-12)
+    en.assert_close(en.evaluate(both, model, batch, noise), expected, 1e-12)
 
 
 def test_a_hybrid_with_one_hidden_unit_has_numbers_for_every_tag():
@@ -117,7 +95,7 @@ def test_a_hybrid_with_one_hidden_unit_has_numbers_for_every_tag():
     sweeps, width = gradient.noise(params, False)
     noise = jnp.asarray(np.random.default_rng(0).random((sweeps, B, width)), jnp.float32)
     batch = Batch(jnp.ones((B, 0)), jnp.zeros((B, 0), int), jnp.ones((B, C)), jnp.ones(B))
-    found, _ = jitted(gradient)(params, batch, noise)
-    own, _ = jitted(gradient.discriminative)(params.conditional(), batch, noise[-1:, :, : C + 2])
-    joint, _ = jitted(gradient.generative)(params, batch, noise[:-1, :, : 1 + C])
+    found, _ = en.jitted(gradient)(params, batch, noise)
+    own, _ = en.jitted(gradient.discriminative)(params.conditional(), batch, noise[-1:, :, : C + 2])
+    joint, _ = en.jitted(gradient.generative)(params, batch, noise[:-1, :, : 1 + C])
     np.testing.assert_allclose(found.U, own.U + 0.5 * joint.U, rtol=1e-6)

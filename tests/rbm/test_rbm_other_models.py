@@ -6,29 +6,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from enumeration import states
+from enumeration import gradient_by_differences, states
 
 from harmonium.estimators.linear import LinearParams
-from harmonium.rbm.gradients import (
-    Batch,
-    ContrastiveDivergence,
-    MeanField,
-    PseudoLikelihood,
-    log_probabilities,
-)
+from harmonium.rbm import gradients, other_models
 from harmonium.rbm.inference import fill_unknown
 from harmonium.rbm.model import condition
-from harmonium.rbm.other_models import (
-    CrossEntropy,
-    Hybrid,
-    JointContrastiveDivergence,
-    JointParams,
-    MLPParams,
-    joint_free_energy,
-    joint_sweep,
-    logistic_logits,
-    mlp_logits,
-)
 
 N_HIDDEN, N_TAGS, N_FEATURES, VARIANCE = 3, 3, 2, 0.5
 
@@ -37,12 +20,14 @@ N_HIDDEN, N_TAGS, N_FEATURES, VARIANCE = 3, 3, 2, 0.5
 def params():
     rng = np.random.default_rng(0)
     shapes = ((3, 3), (3, 2), (0, 3), (3,), (3,), (2,))
-    return JointParams(*(jnp.asarray(rng.normal(0, 0.7, s), jnp.float32) for s in shapes))
+    return other_models.JointParams(
+        *(jnp.asarray(rng.normal(0, 0.7, s), jnp.float32) for s in shapes)
+    )
 
 
 def batch_of(x, y):
     arrays = x, np.zeros((len(x), 0)), y, np.ones(len(x))
-    return Batch(*(jnp.asarray(array, jnp.float32) for array in arrays))
+    return gradients.Batch(*(jnp.asarray(array, jnp.float32) for array in arrays))
 
 
 def energies(p, x, y, h):
@@ -58,7 +43,8 @@ def test_the_free_energy_sums_out_the_hidden_units(params):
         -np.log(sum(np.exp(-energies(params, x[i], y[i], h)) for h in states(N_HIDDEN)))
         for i in range(4)
     ]
-    found = joint_free_energy(params, *(jnp.asarray(a, jnp.float32) for a in (x, y)), VARIANCE)
+    single = (jnp.asarray(a, jnp.float32) for a in (x, y))
+    found = other_models.joint_free_energy(params, *single, VARIANCE)
     np.testing.assert_allclose(found, expected, rtol=1e-5)
 
 
@@ -69,15 +55,16 @@ def test_contrastive_divergence_is_a_difference_of_free_energies(params, soft):
     y = rng.random((6, N_TAGS)) if soft else rng.integers(0, 2, (6, N_TAGS))
     batch = batch_of(rng.normal(size=(6, N_FEATURES)), y)
     noise = jnp.asarray(rng.random((2, 6, 8)), jnp.float32)
-    gradient, _ = jax.jit(JointContrastiveDivergence(2, VARIANCE))(params, batch, noise)
+    joint = other_models.JointContrastiveDivergence(2, VARIANCE)
+    gradient, _ = jax.jit(joint)(params, batch, noise)
     x, y = batch.u, batch.y
-    sweep = jax.jit(partial(joint_sweep, variance=VARIANCE))
+    sweep = jax.jit(partial(other_models.joint_sweep, variance=VARIANCE))
     for k in range(2):
         x, y, _ = sweep(params, x, y, noise[k])
 
     def difference(p):
-        data = joint_free_energy(p, batch.u, batch.y, VARIANCE)
-        return jnp.mean(data - joint_free_energy(p, x, y, VARIANCE))
+        data = other_models.joint_free_energy(p, batch.u, batch.y, VARIANCE)
+        return jnp.mean(data - other_models.joint_free_energy(p, x, y, VARIANCE))
 
     for found, expected in zip(gradient, jax.jit(jax.grad(difference))(params), strict=True):
         np.testing.assert_allclose(found, expected, atol=2e-6)
@@ -98,7 +85,7 @@ def test_the_chain_samples_the_model(params):
     def run(key):
         def sweep(i, state):
             noise = jax.random.uniform(jax.random.fold_in(key, i), (chains, 8))
-            return joint_sweep(params, *state, noise, VARIANCE)[:2]
+            return other_models.joint_sweep(params, *state, noise, VARIANCE)[:2]
 
         start = (jnp.zeros((chains, N_FEATURES)), jnp.zeros((chains, N_TAGS)))
         return jax.lax.fori_loop(0, 60, sweep, start)
@@ -115,7 +102,7 @@ def test_unknown_tags_are_drawn_first(params):
     y = rng.integers(0, 2, (5, N_TAGS)).astype(float)
     y[0, 1] = y[3, :] = np.nan
     x = rng.normal(size=(5, N_FEATURES))
-    joint = JointContrastiveDivergence(2, VARIANCE)
+    joint = other_models.JointContrastiveDivergence(2, VARIANCE)
     sweeps, width = joint.noise(params, True)
     noise = jnp.asarray(rng.random((sweeps, 5, width)), jnp.float32)
     batch = batch_of(x, y)
@@ -130,7 +117,13 @@ def test_unknown_tags_are_drawn_first(params):
 
 @pytest.mark.parametrize("unknown", [False, True])
 @pytest.mark.parametrize(
-    "discriminative", [ContrastiveDivergence(2), MeanField(3), PseudoLikelihood()], ids=str
+    "discriminative",
+    [
+        gradients.ContrastiveDivergence(2),
+        gradients.MeanField(3),
+        gradients.DrawnTags(gradients.PseudoLikelihood()),
+    ],
+    ids=str,
 )
 def test_the_hybrid_adds_the_two_gradients(params, discriminative, unknown):
     rng = np.random.default_rng(4)
@@ -138,8 +131,8 @@ def test_the_hybrid_adds_the_two_gradients(params, discriminative, unknown):
     if unknown:
         y[0, 1] = y[3, 2] = np.nan
     batch = batch_of(rng.normal(size=(5, N_FEATURES)), y)
-    joint = JointContrastiveDivergence(1, VARIANCE)
-    hybrid = Hybrid(0.25, discriminative, joint)
+    joint = other_models.JointContrastiveDivergence(1, VARIANCE)
+    hybrid = other_models.Hybrid(0.25, discriminative, joint)
     sweeps, width = hybrid.noise(params, unknown)
     noise = jnp.asarray(rng.random((sweeps, 5, width)), jnp.float32)
     first = joint.noise(params, unknown)[0]
@@ -154,7 +147,7 @@ def test_the_hybrid_adds_the_two_gradients(params, discriminative, unknown):
 
 
 RNG = np.random.default_rng(0)
-MLP = MLPParams(*(RNG.normal(size=s) for s in ((3, 2), (3, 4), (3,), (2,))))
+MLP = other_models.MLPParams(*(RNG.normal(size=s) for s in ((3, 2), (3, 4), (3,), (2,))))
 LOGISTIC = LinearParams(*(RNG.normal(size=s) for s in ((2, 4), (2,))))
 X = RNG.normal(size=(5, 4))
 HARD = np.array([[0, 1], [1, 1], [np.nan, 0], [0, np.nan], [1, 0]])
@@ -164,7 +157,7 @@ WEIGHTS = np.array([1.0, 2.0, 1.0, 1.0, 0.0])
 
 def loss(params, x, Y):
     """Mean over clips of the cross-entropy of the known tags, in NumPy."""
-    if isinstance(params, MLPParams):
+    if isinstance(params, other_models.MLPParams):
         logits = np.tanh(x @ params.W.T + params.c) @ params.U + params.d
     else:
         logits = x @ params.W.T + params.d
@@ -176,24 +169,16 @@ def loss(params, x, Y):
 @pytest.mark.parametrize("Y", [HARD, SOFT], ids=["labels", "probabilities"])
 @pytest.mark.parametrize(
     ("params", "logits"),
-    [(MLP, mlp_logits), (LOGISTIC, logistic_logits)],
+    [(MLP, other_models.mlp_logits), (LOGISTIC, other_models.logistic_logits)],
     ids=["mlp", "logistic"],
 )
 def test_the_gradient_is_that_of_the_cross_entropy(params, logits, Y):
     arrays = (X, np.zeros((5, 0)), Y, WEIGHTS)
-    batch = Batch(*(jnp.asarray(a, jnp.float32) for a in arrays))
+    batch = gradients.Batch(*(jnp.asarray(a, jnp.float32) for a in arrays))
     single = type(params)(*(jnp.asarray(a, jnp.float32) for a in params))
-    gradient, found = CrossEntropy(logits)(single, batch, jnp.zeros((0, 5, 0)))
-    assert -log_probabilities(found, batch).sum() / WEIGHTS.sum() == pytest.approx(
-        loss(params, X, Y), rel=1e-5
-    )
-    for name in params._fields:
-        array, step = getattr(params, name), 1e-5
-        numeric = np.zeros(array.shape)
-        for index in np.ndindex(array.shape):
-            up, down = array.copy(), array.copy()
-            up[index] += step
-            down[index] -= step
-            more, less = params._replace(**{name: up}), params._replace(**{name: down})
-            numeric[index] = (loss(more, X, Y) - loss(less, X, Y)) / (2 * step)
-        np.testing.assert_allclose(getattr(gradient, name), numeric, atol=1e-6)
+    gradient, found = other_models.CrossEntropy(logits)(single, batch, jnp.zeros((0, 5, 0)))
+    proxy = -gradients.log_probabilities(found, batch).sum() / WEIGHTS.sum()
+    assert proxy == pytest.approx(loss(params, X, Y), rel=1e-5)
+    expected = gradient_by_differences(lambda p: loss(p, X, Y), params)
+    for one, other in zip(gradient, expected, strict=True):
+        np.testing.assert_allclose(one, other, atol=1e-6)

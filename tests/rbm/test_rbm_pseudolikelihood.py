@@ -1,48 +1,26 @@
 """Pseudo-likelihood: its logits, and its gradient by three other derivations."""
 
+import enumeration as en
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from enumeration import (
-    as_field,
-    assert_close,
-    biases,
-    extreme_model,
-    gradient_by_differences,
-    pseudo_likelihood_terms,
-    random_model,
-    random_tags,
-    single,
-    transitions,
-)
 
+from harmonium.rbm import gradients
 from harmonium.rbm.belief import GROUP, RATIO_LIMIT
-from harmonium.rbm.gradients import (
-    Batch,
-    PseudoLikelihood,
-    conditional_logits,
-    flips_by_logs,
-    flips_by_ratios,
-    log_probabilities,
-    log_probability,
-)
 from harmonium.rbm.model import Params, condition
 
 N_HIDDEN, N_TAGS, N_FEATURES, N_ROWS, B = 4, 5, 3, 6, 7
 BOTH_FORMS = [pytest.param(1.0, id="ratio form"), pytest.param(8.0, id="log form")]
 
-jitted = jax.jit(PseudoLikelihood())
+jitted = jax.jit(gradients.PseudoLikelihood())
 
 
 def case(seed, scale):
-    """A model and a batch in float64, with weights of the clips that differ."""
     rng = np.random.default_rng(seed)
-    model = random_model(rng, N_HIDDEN, N_TAGS, N_FEATURES, N_ROWS, scale=scale)
+    model = en.random_model(rng, N_HIDDEN, N_TAGS, N_FEATURES, N_ROWS, scale=scale)
     model.U[0, 0] = 1.5 * scale  # at scale 8 beyond the limit of the ratio form
-    a = rng.integers(-1, N_ROWS, (B, 2)).astype(np.int32)
-    u, w = single(rng.normal(size=(B, N_FEATURES))), single(rng.uniform(0.5, 2, B))
-    return model, Batch(u, a, random_tags(rng, B, N_TAGS), w)
+    return model, en.random_batch(rng, B, N_TAGS, N_FEATURES, N_ROWS)
 
 
 def no_noise(dtype=np.float32):
@@ -51,7 +29,8 @@ def no_noise(dtype=np.float32):
 
 def mean_loss(model, batch):
     losses = [
-        -pseudo_likelihood_terms(model, u, a, y).sum() for u, a, y in zip(*batch[:3], strict=True)
+        -en.pseudo_likelihood_terms(model, u, a, y).sum()
+        for u, a, y in zip(*batch[:3], strict=True)
     ]
     return np.average(losses, weights=batch.w)
 
@@ -61,10 +40,11 @@ def test_the_gradient_is_that_of_finite_differences(scale):
     model, batch = case(0, scale)
     with jax.enable_x64(True):
         gradient, logits = jitted(Params(*model), batch, no_noise(float))
-        proxy = log_probabilities(logits, batch)
-    assert_close(gradient, gradient_by_differences(lambda m: mean_loss(m, batch), model), 1e-7)
+        proxy = gradients.log_probabilities(logits, batch)
+    expected = en.gradient_by_differences(lambda m: mean_loss(m, batch), model)
+    en.assert_close(gradient, expected, 1e-7)
     by_tag = sum(
-        w * pseudo_likelihood_terms(model, u, a, y) for u, a, y, w in zip(*batch, strict=True)
+        w * en.pseudo_likelihood_terms(model, u, a, y) for u, a, y, w in zip(*batch, strict=True)
     )
     np.testing.assert_allclose(proxy, by_tag, rtol=1e-10)
 
@@ -73,32 +53,32 @@ def test_the_gradient_is_that_of_finite_differences(scale):
 def test_the_gradient_is_that_of_automatic_differentiation_in_float32(scale):
     model, batch = case(2, scale)
     params = Params(*(np.float32(array) for array in model))
-    batch = Batch(np.float32(batch.u), batch.a, np.float32(batch.y), np.float32(batch.w))
+    batch = gradients.Batch(np.float32(batch.u), batch.a, np.float32(batch.y), np.float32(batch.w))
 
     def loss(params):
-        logits = conditional_logits(condition(params, batch.u, batch.a), batch.y)
-        losses = -jnp.sum(log_probability(logits, batch.y), axis=1)
+        logits = gradients.conditional_logits(condition(params, batch.u, batch.a), batch.y)
+        losses = -jnp.sum(gradients.log_probability(logits, batch.y), axis=1)
         return jnp.sum(batch.w * losses) / jnp.sum(batch.w)
 
     expected = jax.jit(jax.grad(loss))(params)
     gradient, _ = jitted(params, batch, no_noise())
     # weights of 8 make inputs of 30, whose float32 is 2e-6 wide
-    assert_close(gradient, expected, 2e-5)
+    en.assert_close(gradient, expected, 2e-5)
 
 
 def test_logits_are_those_of_the_two_states_of_a_tag():
     model, batch = case(3, 1.0)
     with jax.enable_x64(True):
         field = condition(Params(*model), batch.u, batch.a)
-        logits = conditional_logits(field, batch.y)
-        by_flips = flips_by_ratios(field, batch.y)
+        logits = gradients.conditional_logits(field, batch.y)
+        by_flips = gradients.flips_by_ratios(field, batch.y)
     for b in range(B):
-        terms = pseudo_likelihood_terms(model, batch.u[b], batch.a[b], batch.y[b])
+        terms = en.pseudo_likelihood_terms(model, batch.u[b], batch.a[b], batch.y[b])
         p_on = np.where(batch.y[b] == 1, np.exp(terms), 1 - np.exp(terms))
         expected = np.log(p_on) - np.log1p(-p_on)
         np.testing.assert_allclose(logits[b], expected, atol=1e-9)
         np.testing.assert_allclose(by_flips[0][b], expected, atol=1e-9)
-        c, _ = biases(model, batch.u[b], batch.a[b])
+        c, _ = en.biases(model, batch.u[b], batch.a[b])
         for j in range(N_TAGS):
             y = batch.y[b].copy()
             y[j] = 1 - y[j]
@@ -111,10 +91,11 @@ def test_both_forms_at_the_limit_where_products_are_largest(sign):
     """Whole groups of the largest weight of one sign, and biases that saturate every unit."""
     n, C = 2 * GROUP, 3
     levels = np.array([-300.0, -30.0, -5.0, 0.0, 5.0, 30.0, 300.0])[:, None]
-    y = random_tags(np.random.default_rng(4), len(levels), C)
+    y = en.random_tags(np.random.default_rng(4), len(levels), C)
     U = np.full((n, C), sign * RATIO_LIMIT)
-    field = as_field(U, np.tile(levels, (1, n)), np.zeros((len(levels), C)))
-    one, other = (form(field, np.float32(y)) for form in (flips_by_ratios, flips_by_logs))
+    field = en.as_field(U, np.tile(levels, (1, n)), np.zeros((len(levels), C)))
+    forms = gradients.flips_by_ratios, gradients.flips_by_logs
+    one, other = (form(field, np.float32(y)) for form in forms)
     # logits of 16 units are sums of up to 160, whose float32 is 1.5e-5 wide
     np.testing.assert_allclose(one[0], other[0], rtol=1e-6, atol=2e-4)
     for hidden, expected in zip(one[1:], other[1:], strict=True):
@@ -123,10 +104,10 @@ def test_both_forms_at_the_limit_where_products_are_largest(sign):
 
 def test_weights_of_50_are_finite_and_right():
     rng = np.random.default_rng(6)
-    model = extreme_model(rng, N_HIDDEN, N_TAGS, N_FEATURES, N_ROWS)
+    model = en.extreme_model(rng, N_HIDDEN, N_TAGS, N_FEATURES, N_ROWS)
     _, batch = case(6, 1.0)
     terms = np.array(
-        [pseudo_likelihood_terms(model, u, a, y) for u, a, y in zip(*batch[:3], strict=True)]
+        [en.pseudo_likelihood_terms(model, u, a, y) for u, a, y in zip(*batch[:3], strict=True)]
     )
     errors = -np.expm1(terms) * (1 - 2 * batch.y)  # p(y_j = 1 | y_\j) - y_j without cancellation
     with jax.enable_x64(True):
@@ -139,24 +120,16 @@ def test_weights_of_50_are_finite_and_right():
 def test_the_expected_pseudo_likelihood_gradient_with_unknown_tags():
     """The known tags' terms, averaged over completions drawn by clamped Gibbs sweeps."""
     rng = np.random.default_rng(8)
-    model = random_model(rng, 2, 3, 2, 2)
+    model = en.random_model(rng, 2, 3, 2, 2)
     u, a, y = rng.normal(size=2), np.array([1], np.int32), np.array([1.0, np.nan, 0.0])
-    c, d = biases(model, u, a)
-    after = transitions(model.U, c, d, y)[1]  # one sweep from y = (1, 0, 0)
+    noise, w = en.paths(model, u, a, y, 0, fill=1)  # one sweep, forced to all of its ends
+    filled = 1 - noise[0, :, 2:]
 
     def loss(m):
-        total = 0.0
-        for state, filled in ((1, [1.0, 0.0, 0.0]), (3, [1.0, 1.0, 0.0])):
-            total -= after[state] * pseudo_likelihood_terms(m, u, a, np.array(filled))[[0, 2]].sum()
-        return total
+        terms = (en.pseudo_likelihood_terms(m, u, a, tags)[[0, 2]].sum() for tags in filled)
+        return -sum(weight * term for weight, term in zip(w, terms, strict=True))
 
-    # the sweep's noise: hidden units forced to every state, then the unknown tag to both
-    forced = np.array([[i & 1, i >> 1 & 1, 1, i >> 2, 0] for i in range(8)], np.float64)
-    hidden = 1 / (1 + np.exp(-(c + model.U @ np.nan_to_num(y))))
-    p_h = np.prod(np.where(forced[:, :2] == 1, hidden, 1 - hidden), axis=1)
-    p_on = 1 / (1 + np.exp(-(d[1] + forced[:, :2] @ model.U[:, 1])))
-    w = p_h * np.where(forced[:, 3] == 1, p_on, 1 - p_on)
-    batch = Batch(*(np.tile(row, (8, 1)) for row in (u, a, y)), w)
+    batch = gradients.Batch(*(np.tile(row, (len(w), 1)) for row in (u, a, y)), w)
     with jax.enable_x64(True):
-        gradient, _ = jitted(Params(*model), batch, (1.0 - forced)[None])
-    assert_close(gradient, gradient_by_differences(loss, model), 1e-8)
+        gradient, _ = jitted(Params(*model), batch, noise)
+    en.assert_close(gradient, en.gradient_by_differences(loss, model), 1e-8)

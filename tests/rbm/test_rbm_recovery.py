@@ -11,13 +11,7 @@ import numpy as np
 import pytest
 from enumeration import Model, as_params, states
 
-from harmonium.rbm.gradients import (
-    Batch,
-    BeliefPropagation,
-    ContrastiveDivergence,
-    MeanField,
-    PseudoLikelihood,
-)
+from harmonium.rbm import gradients
 from harmonium.rbm.model import Params
 from harmonium.rbm.training import Optimiser, Penalty, Schedule, train
 
@@ -30,13 +24,8 @@ N_TRAIN, N_VALID, N_TEST = 4000, 1000, 1000
 EPOCHS, SEED = 25, 0
 
 SIGNS = np.array([[1.0, 1, -1, 0, 0], [0, -1, 1, 1, 0], [1, 0, 0, -1, 1]])
-TRUTH = Model(
-    2 * SIGNS,
-    5 * np.array([[1, 0.3, 0], [0, 1, 0.3], [0.3, 0, 1]]),
-    np.zeros((0, N_TAGS)),
-    -SIGNS.sum(1),
-    -SIGNS.sum(0) - 0.5,
-)
+W = 5 * np.array([[1, 0.3, 0], [0, 1, 0.3], [0.3, 0, 1]])
+TRUTH = Model(2 * SIGNS, W, np.zeros((0, N_TAGS)), -SIGNS.sum(1), -SIGNS.sum(0) - 0.5)
 
 
 def log_conditional(model, X):
@@ -69,13 +58,8 @@ def fit(gradient, n_hidden, rate, Y, seed):
     (X, _, _), (X_valid, _, drawn), _ = data(seed)
     rng = np.random.default_rng(seed)
     p = np.nanmean(Y, axis=0)
-    start = Model(
-        rng.normal(0, 0.1, (n_hidden, N_TAGS)),
-        rng.normal(0, 5, (n_hidden, N_FEATURES)),
-        np.zeros((0, N_TAGS)),
-        np.zeros(n_hidden),
-        np.log(p / (1 - p)),
-    )
+    U, W = rng.normal(0, 0.1, (n_hidden, N_TAGS)), rng.normal(0, 5, (n_hidden, N_FEATURES))
+    start = Model(U, W, np.zeros((0, N_TAGS)), np.zeros(n_hidden), np.log(p / (1 - p)))
 
     def held_out(params):
         log_q = log_conditional(as_model(params), X_valid)
@@ -83,29 +67,20 @@ def fit(gradient, n_hidden, rate, Y, seed):
 
     none = Params(*[np.float32(0)] * 5)
     a = np.zeros((N_TRAIN, 0), np.int32)
-    result = train(
-        as_params(start),
-        Batch(np.float32(X), a, np.float32(Y), np.ones(N_TRAIN, np.float32)),
-        gradient=gradient,
-        optimiser=Optimiser(),
-        schedule=Schedule("cosine", rate, EPOCHS),
-        penalty=Penalty(none, none),
-        batch_size=100,
-        max_epochs=EPOCHS,
-        patience=8,
-        seed=seed,
-        score=held_out,
-    )
-    return as_model(result.params)
+    batch = gradients.Batch(np.float32(X), a, np.float32(Y), np.ones(N_TRAIN, np.float32))
+    options = {"optimiser": Optimiser(), "schedule": Schedule("cosine", rate, EPOCHS)}
+    options |= {"batch_size": 100, "max_epochs": EPOCHS, "patience": 8, "seed": seed}
+    options |= {"gradient": gradient, "penalty": Penalty(none, none), "score": held_out}
+    return as_model(train(as_params(start), batch, **options).params)
 
 
 # Mean field underestimates how tags vary together, a bias that more data do not cure: it learns the
 # dependence on the features only, and that with more hidden units than the truth has.
 METHODS = [
-    pytest.param(PseudoLikelihood(), 3, 0.05, 0.03, 0.04, id="pl"),
-    pytest.param(ContrastiveDivergence(1), 3, 0.05, 0.03, 0.04, id="cd"),
-    pytest.param(BeliefPropagation(10, 0.5), 3, 0.05, 0.03, 0.04, id="lbp"),
-    pytest.param(MeanField(5), 24, 0.01, 0.09, 0.06, id="mean_field"),
+    pytest.param(gradients.PseudoLikelihood(), 3, 0.05, 0.03, 0.04, id="pl"),
+    pytest.param(gradients.ContrastiveDivergence(1), 3, 0.05, 0.03, 0.04, id="cd"),
+    pytest.param(gradients.BeliefPropagation(10, 0.5), 3, 0.05, 0.03, 0.04, id="lbp"),
+    pytest.param(gradients.MeanField(5), 24, 0.01, 0.09, 0.06, id="mean_field"),
 ]
 
 

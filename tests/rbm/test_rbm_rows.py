@@ -43,16 +43,10 @@ def params():
 
 def run(params, data, *, rate, l1, l2, row_rate=None, **changes):
     zero = np.float32(0)
-    options = {
-        "gradient": PseudoLikelihood(),
-        "optimiser": Optimiser("sgd", 0.0),
-        "schedule": Schedule("inverse", rate),
-        "penalty": Penalty(*(Params(zero, zero, value, zero, zero) for value in (l1, l2))),
-        "batch_size": SIZE,
-        "max_epochs": 5,
-        "patience": 100,
-        "seed": 0,
-    }
+    penalty = Penalty(*(Params(zero, zero, value, zero, zero) for value in (l1, l2)))
+    options = {"gradient": PseudoLikelihood(), "optimiser": Optimiser("sgd", 0.0), "seed": 0}
+    options |= {"schedule": Schedule("inverse", rate), "penalty": penalty}
+    options |= {"batch_size": SIZE, "max_epochs": 5, "patience": 100}
     return train(params, data, row_rate=row_rate, **(options | changes)).params
 
 

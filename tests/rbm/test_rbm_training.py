@@ -13,12 +13,7 @@ from scipy.optimize import minimize_scalar
 
 from harmonium.errors import DataError
 from harmonium.rbm import training
-from harmonium.rbm.gradients import (
-    Batch,
-    ContrastiveDivergence,
-    MeanField,
-    PseudoLikelihood,
-)
+from harmonium.rbm.gradients import Batch, ContrastiveDivergence, MeanField, PseudoLikelihood
 from harmonium.rbm.model import Params, compiled
 from harmonium.rbm.training import (
     BLOCK,
@@ -64,16 +59,9 @@ def params():
 
 def run(params, data, **changes):
     """A short training whose program all tests of this file share."""
-    settings = {
-        "gradient": ContrastiveDivergence(1),
-        "optimiser": Optimiser(),
-        "schedule": Schedule("constant", 0.05),
-        "penalty": NO_PENALTY,
-        "batch_size": 8,
-        "max_epochs": 6,
-        "patience": 100,
-        "seed": 0,
-    }
+    settings = {"gradient": ContrastiveDivergence(1), "optimiser": Optimiser(), "batch_size": 8}
+    settings |= {"schedule": Schedule("constant", 0.05), "penalty": NO_PENALTY}
+    settings |= {"max_epochs": 6, "patience": 100, "seed": 0}
     return train(params, data, **(settings | changes))
 
 
@@ -96,11 +84,8 @@ def test_the_proximal_step_minimises_its_objective(theta, rate, l1, l2):
     def objective(z):
         return 0.5 * (z - theta) ** 2 + rate * (l1 * abs(z) + 0.5 * l2 * z**2)
 
-    z = float(
-        proximal(
-            (np.float32(theta),), np.float32(rate), Penalty((np.float32(l1),), (np.float32(l2),))
-        )[0]
-    )
+    penalty = Penalty((np.float32(l1),), (np.float32(l2),))
+    z = float(proximal((np.float32(theta),), np.float32(rate), penalty)[0])
     best = minimize_scalar(objective, bounds=(-4, 4), method="bounded", options={"xatol": 1e-9})
     assert objective(z) <= min(best.fun, objective(0.0)) + 1e-6
     if abs(theta) <= rate * l1 * (1 - 1e-6):
@@ -202,9 +187,8 @@ def test_every_clip_is_seen_once_an_epoch(in_runs, monkeypatch):
         np.testing.assert_array_equal(np.sort(order[order >= 0]), np.arange(n) + 5)
         assert (order[:-1] >= 0).all()
         assert (order[-1] >= 0).any()
-    assert (
-        minibatches(50, 10, 0, in_runs=in_runs) != minibatches(50, 10, 1, in_runs=in_runs)
-    ).any()
+    first, second = (minibatches(50, 10, epoch, in_runs=in_runs) for epoch in (0, 1))
+    assert (first != second).any()
 
 
 def test_a_model_with_fewer_clips_than_others_has_no_empty_minibatch():
@@ -225,6 +209,15 @@ def test_rows_on_a_disk_are_read_near_one_another_but_in_a_random_order(monkeypa
     assert (np.diff(np.unique(order[:64] // 16)) > 1).any()
 
 
+PLAIN = {"gradient": MeanField(2), "optimiser": Optimiser("sgd"), "batch_size": 8}
+
+
+def alike(params, n):
+    """A stack of n models that differ in their seeds only."""
+    same = [np.arange(50)] * n, [Schedule("constant", 0.05)] * n, [NO_PENALTY] * n
+    return Stack(stacked([params] * n), *same, list(range(n)))
+
+
 def test_models_that_stopped_are_taken_out_and_kept(params, data, monkeypatch):
     """One model gets no better after its first epoch, one after its second, one goes on."""
     monkeypatch.setattr(training, "MIN_STACK", 2)
@@ -235,11 +228,8 @@ def test_models_that_stopped_are_taken_out_and_kept(params, data, monkeypatch):
         sizes.append(len(models))
         return -np.abs(len(sizes) - best[models]).astype(float)
 
-    options = {"gradient": MeanField(2), "optimiser": Optimiser("sgd"), "batch_size": 8}
-    options |= {"max_epochs": 7, "patience": 2}
-    alike = [[np.arange(50)] * 3, [Schedule("constant", 0.05)] * 3, [NO_PENALTY] * 3]
-    stack = Stack(stacked([params] * 3), *alike, [0, 1, 2])
-    results = train_stack(stack, data, score=score, **options)
+    options = PLAIN | {"max_epochs": 7, "patience": 2}
+    results = train_stack(alike(params, 3), data, score=score, **options)
     assert sizes == [3, 3, 3, 3, 1, 1, 1]
     assert [result.best_epoch for result in results] == [1, 2, 5]
     assert [len(result.history) for result in results] == [3, 4, 7]
@@ -258,10 +248,7 @@ def test_the_blocks_of_a_stack_are_equally_long(params, data, monkeypatch):
         return blocks(*arguments)
 
     monkeypatch.setattr(training, "_blocks", watched)
-    alike = [[np.arange(50)] * 2, [Schedule("constant", 0.05)] * 2, [NO_PENALTY] * 2]
-    options = {"gradient": MeanField(2), "optimiser": Optimiser("sgd"), "batch_size": 8}
-    stack = Stack(stacked([params] * 2), *alike, [0, 1])
-    train_stack(stack, data, max_epochs=1, patience=1, **options)
+    train_stack(alike(params, 2), data, max_epochs=1, patience=1, **PLAIN)
     assert [rows.shape for rows in seen] == [(2, 3, 8)] * 3
     for order in np.concatenate(seen, axis=1):
         assert sorted(order[order >= 0]) == list(range(50))
@@ -294,20 +281,17 @@ def test_a_stack_holds_the_models_that_are_trained_alone(params, data):
     rows = [np.arange(40), np.arange(10, 50), np.arange(40)]
     schedules = [Schedule("constant", 0.05), Schedule("cosine", 0.02), Schedule("constant", 1e38)]
     penalties = [NO_PENALTY, Penalty(strengths(0.1), strengths(0.2)), NO_PENALTY]
-    options = {"gradient": MeanField(2), "optimiser": Optimiser("sgd"), "batch_size": 8}
-    options |= {"max_epochs": 5, "patience": 100}
+    options = PLAIN | {"max_epochs": 5, "patience": 100}
     stack = Stack(stacked([params, others, params]), rows, schedules, penalties, [3, 4, 5])
     *sound, diverged = train_stack(stack, data, **options)
     assert len(diverged.history) < 5
     for i, (result, start) in enumerate(zip(sound, (params, others), strict=True)):
         own = Batch(*(array[rows[i]] for array in data))
-        alone = train(
-            start, own, schedule=schedules[i], penalty=penalties[i], seed=3 + i, **options
-        )
+        own_options = {"schedule": schedules[i], "penalty": penalties[i], "seed": 3 + i}
+        alone = train(start, own, **own_options, **options)
         assert distance(result.params, alone.params) < 1e-6
-        np.testing.assert_allclose(
-            result.history.log_likelihood, alone.history.log_likelihood, atol=1e-6
-        )
+        one, other = (found.history.log_likelihood for found in (result, alone))
+        np.testing.assert_allclose(one, other, atol=1e-6)
 
 
 def test_a_run_compiles_at_most_two_programs_and_other_rates_penalties_and_seeds_none(params, data):
@@ -361,7 +345,7 @@ def test_the_parameters_of_the_best_score_are_kept(params, data, values, patienc
     np.testing.assert_array_equal(history.score, values[:n_epochs])
 
 
-def test_an_interrupt_without_a_score_keeps_the_last_whole_epoch(params, data):
+def test_an_interrupt_without_a_score_keeps_the_last_epoch_and_other_errors_pass(params, data):
     def interrupt(history):
         if len(history) == 3:
             raise KeyboardInterrupt
@@ -370,9 +354,6 @@ def test_an_interrupt_without_a_score_keeps_the_last_whole_epoch(params, data):
     assert result.interrupted
     assert result.best_epoch == 3
     assert bits(result) == bits(run(params, data, max_epochs=3))
-
-
-def test_other_errors_are_not_swallowed(params, data):
     score, _ = scores([0.5, ValueError("from the score")])
     with pytest.raises(ValueError, match="from the score"):
         run(params, data, score=score)

@@ -17,15 +17,8 @@ def block(*entries):
 def tensor(shape, offset, size):
     inside = b"".join(b"\x12\x02\x08" + bytes([n]) for n in shape)
     place = b"\x20" + varint(offset) if offset else b""
-    return (
-        b"\x08\x01\x12"
-        + varint(len(inside))
-        + inside
-        + place
-        + b"\x28"
-        + varint(size)
-        + b"\x35...."
-    )
+    parts = b"\x08\x01\x12", varint(len(inside)), inside, place, b"\x28", varint(size), b"\x35...."
+    return b"".join(parts)
 
 
 def test_all_tensors_but_the_optimisers():

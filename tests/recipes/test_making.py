@@ -1,22 +1,27 @@
 """Several collections as one corpus, and the model that is made of it."""
 
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
+import soundfile
 from builtin_model import corpus as corpora
-from builtin_model import making
+from builtin_model import making, other_files, robustness, volume
 from builtin_model.card import model_card
 from builtin_model.corpus import Corpus, join, labelled, shared_heads
-from builtin_model.vocabulary import shared_vocabulary
+from builtin_model.vocabulary import GROUPS, shared_vocabulary
+from builtin_model.volume import find_volume, learn_volume
 from dataset_samples import write_listening
 
+import harmonium
 from harmonium import DiscriminativeRBM
 from harmonium.data import datasets
 from harmonium.data.datasets.loaders import HEADS
-from harmonium.estimators.model_files import from_bytes
+from harmonium.data.tag_names import normalise_tag
+from harmonium.estimators.model_files import from_bytes, read_model
 from harmonium.evaluation import auc_per_tag
-from harmonium.library.tagger import curves_from_arrays
+from harmonium.library.tagger import BUILTIN, curves_from_arrays
 
 VOCABULARY = shared_vocabulary()
 
@@ -88,47 +93,33 @@ def sigmoid(x):
     return 1 / (1 + np.exp(-x))
 
 
-def by_three_features(corpus):
-    """Probabilities that say much of the first tag, nothing of the second, and are too bold."""
-
-    def answers(X, told):
-        assert len(corpus.X) + len(X) == 90
-        drive = np.stack([X[:, 0] + 0.3 * X[:, 4], X[:, 5], X[:, 1], X[:, 2]], axis=1)
-        return np.where(np.isnan(told), sigmoid(4 * drive), told).astype(np.float32)
-
-    return answers
+@pytest.fixture(scope="module")
+def made(invented):
+    with pytest.MonkeyPatch.context() as patch:
+        more = {"n_hidden": 10, "max_epochs": 150, "patience": None}  # two steps each
+        for name, value in more.items():
+            patch.setitem(making.SETTINGS, name, value)
+        patch.setitem(making.TOGETHER, "max_epochs", 5)
+        return making.make(invented)
 
 
 class TestMaking:
-    def test_every_clip_is_held_out_once_with_all_of_its_artist(self, invented):
-        splits = making.held_out_splits(invented)
-        assert sorted(np.concatenate(splits).tolist()) == list(range(90))
-        for rows in splits:
-            others = np.setdiff1d(np.arange(90), rows)
-            assert not set(invented.group[rows]) & set(invented.group[others])
+    def test_no_two_folds_share_an_artist_or_a_part_of_gtzan(self, invented, made):
+        folds = made.model.folds_
+        assert set(folds) == {0, 1, 2, 3, 4}
+        assert all(len(set(folds[invented.group == name])) == 1 for name in set(invented.group))
 
-    def test_probabilities_are_corrected_and_keep_their_order(self, invented):
-        said = making.judge(invented, by_three_features)
-        before, after = said.uncorrected, said.corrected
-        np.testing.assert_array_equal(np.argsort(before, axis=0), np.argsort(after, axis=0))
-        nothing = np.full_like(invented.Y, np.nan)
-        for rows in making.held_out_splits(invented):
-            learnt = by_three_features(invented.rows(np.setdiff1d(np.arange(90), rows)))
-            np.testing.assert_array_equal(before[rows], learnt(invented.X[rows], nothing[rows]))
-        assert 0 < np.abs(said.by_others - after).max() < 0.2
-        assert said.correction.slopes.max() < 1  # four times too bold
-        heard = np.abs(said.uncorrected - invented.judged())[:, 3]
-        assert np.abs(said.by_others - invented.judged())[:, 3].mean() < heard.mean()
+    def test_one_part_of_gtzan_is_halved(self, invented):
+        one_part = invented.rows(invented.group != "gtzan: valid")
+        groups = making.fold_groups(one_part)
+        assert len(set(groups[60:])) == 2
+        assert groups[:60] == one_part.group[:60].tolist()
 
-    def test_the_model_and_what_is_said_about_it(self, invented, monkeypatch):
-        monkeypatch.setitem(making.SETTINGS, "n_hidden", 10)
-        monkeypatch.setitem(making.SETTINGS, "max_epochs", 60)
-        made = making.make(invented, learn=by_three_features)
+    def test_the_report_is_of_held_out_clips(self, invented, made):
         tags = {tag["tag"]: tag for tag in made.report["tags"]}
         assert tags["calm"]["auc"] > 0.9
         assert tags["calm"]["learnt_from"] == ["4q"]
-        said = making.judge(invented, by_three_features)
-        y, p = invented.Y[:60, 0], said.corrected[:60, 0]
+        y, p = invented.Y[:60, 0], made.model.held_out_[:60, 0]
         reached = p >= tags["calm"]["threshold"]
         assert tags["calm"]["precision"] == pytest.approx(y[reached].mean())
         assert tags["calm"]["reached"] == reached.sum()
@@ -139,18 +130,157 @@ class TestMaking:
         assert tags["happy"]["threshold"] is None
         assert tags["piano"]["learnt_from"] == ["musicnn"]
         assert tags["piano"]["agreement"] > 0.9
+        by_networks = invented.heads[:, 3]
+        assert np.abs(made.model.held_out_[:, 3] - by_networks).mean() < 0.1
+        assert made.model.recalibration_.slopes[3] == 1
         assert "auc" not in tags["piano"]
-        P = made.model.predict_proba(invented.X)
-        assert auc_per_tag(invented.Y[:, :1], P[:, :1]).values[0] > 0.8
-
-        before, after = made.report["calibration"]["4q"]
-        assert after < before
-        again = DiscriminativeRBM.from_bytes(made.to_bytes())
-        np.testing.assert_array_equal(again.recalibration_.slopes, said.correction.slopes)
-        curves = curves_from_arrays(from_bytes(made.to_bytes())[0])
-        assert [curve.positives for curve in curves] == [*(invented.Y[:, :3] == 1).sum(axis=0), 0]
-        assert again.tags_.tolist() == ["calm", "happy", "blues", "piano"]
-        np.testing.assert_array_equal(again._params.U, made.model._params.U)
+        assert 0 < made.report["calibration"]["4q"] < 0.2
         card = model_card(json.loads(json.dumps(made.report)))
         assert "| calm | 4q | " in card
         assert "| piano | musicnn | – | (r = " in card
+
+    def test_the_file_holds_the_members_and_the_curves(self, invented, made):
+        again = DiscriminativeRBM.from_bytes(made.to_bytes())
+        assert again.tags_.tolist() == ["calm", "happy", "blues", "piano"]
+        np.testing.assert_array_equal(again._params.U, made.model._params.U)
+        P = made.model.predict_proba(invented.X)
+        np.testing.assert_array_equal(again.predict_proba(invented.X), P)
+        assert auc_per_tag(invented.Y[:, :1], P[:, :1]).values[0] > 0.9
+        curves = curves_from_arrays(from_bytes(made.to_bytes())[0])
+        assert [curve.positives for curve in curves] == [*(invented.Y[:, :3] == 1).sum(axis=0), 0]
+
+
+# The same sound in other files, and features without what a change of volume changes.
+
+
+@pytest.fixture
+def clips():
+    """Features of clips, and of the same ones softer and louder: two of many directions move."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(3, [1, 5, 0.2, 1, 2, 1], size=(80, 6)).astype(np.float32)
+    moves = np.array([[1, 5, 0, 0, 0, 0], [0, 0, 0.2, 0, -2, 0]], np.float32)
+    others = [(X + rng.normal(gain, 0.5, size=(80, 2)) @ moves) for gain in (-2, 1)]
+    return X, [other.astype(np.float32) for other in others]
+
+
+def test_what_moves_with_the_volume_is_taken_out_and_nothing_else(clips):
+    X, others = clips
+    found = find_volume(X, others, 2)
+    for other in others:
+        np.testing.assert_allclose(found.taken_out(other), found.taken_out(X), atol=1e-4)
+    np.testing.assert_allclose(found.taken_out(X)[:, [3, 5]], X[:, [3, 5]], atol=0.02)
+    np.testing.assert_allclose(found.taken_out(found.taken_out(X)), found.taken_out(X), atol=1e-4)
+
+
+def test_the_model_takes_features_as_they_are(clips, monkeypatch):
+    monkeypatch.setitem(making.SETTINGS, "n_hidden", 5)
+    monkeypatch.setitem(making.SETTINGS, "max_epochs", 30)
+    X, others = clips
+    found = find_volume(X, others, 2)
+    Y = (X[:, [3, 5]] > 3).astype(np.float32)
+    plain = found.taken_out(X)
+    groups = np.array([f"4q: {number // 2}" for number in range(80)])
+    names = np.full(80, "4q")
+    corpus = Corpus(plain, Y, np.full_like(Y, np.nan), ("calm", "jazz"), names, groups, found)
+    made = making.make(corpus)
+    again = DiscriminativeRBM.from_bytes(made.to_bytes())
+    expected = making.fit(corpus).predict_proba(plain)
+    for features in (X, *others):
+        np.testing.assert_allclose(again.predict_proba(features), expected, atol=1e-4)
+
+
+def test_what_moves_is_learnt_from_softer_and_louder_clips(tmp_path, monkeypatch):
+    def peaks(files):
+        return np.array([[np.abs(soundfile.read(file)[0]).max(), 1] for file in files], np.float32)
+
+    monkeypatch.setattr(volume, "hear", peaks)
+    monkeypatch.setattr(other_files, "hear", peaks)
+    rng, files = np.random.default_rng(0), [tmp_path / f"{number}.wav" for number in range(20)]
+    for file in files:
+        soundfile.write(file, 0.5 * rng.random() * rng.random(100), 8000, subtype="FLOAT")
+    found = learn_volume(files, 1)
+    assert np.abs(found.moved[0, 0]) > 0
+    np.testing.assert_allclose(found.moved[0, 1], 0, atol=1e-6)
+
+
+@pytest.fixture
+def files(tmp_path):
+    """Two tones, one of them soft."""
+    time = np.arange(11_025) / 11_025
+    paths = [tmp_path / "loud.wav", tmp_path / "soft.wav"]
+    for path, level in zip(paths, (0.5, 0.05), strict=True):
+        soundfile.write(path, level * np.sin(440 * 2 * np.pi * time), 11_025, subtype="FLOAT")
+    return paths
+
+
+def levels(files):
+    """In place of musicnn: how loud a file is, and how long."""
+    sounds = [soundfile.read(file)[0] for file in files]
+    return np.array([[np.sqrt(np.mean(s**2)), len(s) / 11_025] for s in sounds], np.float32)
+
+
+def test_what_moves_and_which_tags_are_kept(files, monkeypatch):
+    monkeypatch.setattr(robustness, "hear", levels)
+    monkeypatch.setattr(other_files, "hear", levels)
+    wav, mp3, softer = robustness.compare(files, lambda X: X, np.array([0.1, 2], np.float32))
+    assert (wav["file"], softer["file"]) == ("WAV, 16 bit", "10 dB softer")
+    assert wav["median"] == pytest.approx(0, abs=1e-4)
+    assert wav["kept"] == mp3["kept"] == 1
+    assert mp3["most"] > wav["most"]  # it is a little longer
+    root = np.sqrt(0.5)
+    moved = [0.5 * root * (1 - 10**-0.5), 0.05 * root * (1 - 10**-0.5), 0, 0]
+    assert softer["most"] == pytest.approx(np.quantile(moved, 0.99), rel=1e-3)
+    assert softer["kept"] == 1
+    *_, softer = robustness.compare(files, lambda X: X, np.array([0.2, 2], np.float32))
+    assert softer["kept"] == 0
+
+
+# The shared vocabulary, and the file of the built-in model, which is in step with it.
+
+FOLDER = Path(harmonium.__file__).parent / "library" / "builtin"
+
+
+def test_tags_and_other_words_are_normalised_and_mean_one_thing():
+    words = [*VOCABULARY.tags, *VOCABULARY.aliases]
+    assert [normalise_tag(word) for word in words] == words
+    assert len(set(words)) == len(words)
+    assert set(VOCABULARY.aliases.values()) <= set(VOCABULARY.tags)
+    assert set(VOCABULARY.groups.values()) == set(GROUPS)
+
+
+def test_a_word_in_any_spelling():
+    words = ["Hip-Hop", "rap", "RnB", "calmness", "no vocals", "polka"]
+    tags = ["hip hop", "hip hop", "r&b", "calm", "instrumental", None]
+    assert [VOCABULARY.tag(word) for word in words] == tags
+    assert VOCABULARY.tag("Vocal") == "voice"
+    assert VOCABULARY.tag("Vocal", "4q") == "traditional vocal"
+
+
+def test_the_networks_tags_all_have_a_place_and_their_eleven_voices_are_four():
+    voices = {
+        VOCABULARY.tag(head[5:])
+        for head in HEADS
+        if head.startswith("MTT") and ("voice" in head or "vocal" in head or "singing" in head)
+    }
+    assert voices == {"voice", "instrumental", "female voice", "male voice"}
+    assert all(VOCABULARY.tag(head.split(": ")[1]) for head in HEADS)
+
+
+def test_the_built_in_model_is_at_most_three_megabytes_and_loads():
+    assert (FOLDER / "model.safetensors").stat().st_size <= 3_000_000
+    model = DiscriminativeRBM.load(FOLDER / "model.safetensors")
+    P = model.predict_proba(np.zeros((1, 400), np.float32))
+    assert P.shape == (1, len(model.tags_))
+
+
+def test_the_report_of_the_built_in_model_gives_its_card():
+    report = read_model(FOLDER / "model.safetensors")[1][BUILTIN]
+    assert (FOLDER / "card.md").read_text(encoding="utf-8") == model_card(report)
+    assert all(VOCABULARY.groups[tag["tag"]] == tag["group"] for tag in report["tags"])
+    assert report["aliases"]["rap"] == "hip hop"
+    for tag in report["tags"]:
+        assert ("auc" in tag) != ("agreement" in tag)
+        assert tag["threshold"] is None or 0 < tag["threshold"] < 1
+        if tag.get("write_from") is not None:
+            assert tag["auc"] > 0.5
+            assert tag["written"] >= 8  # fewer cannot show 80 %

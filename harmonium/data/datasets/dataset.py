@@ -58,8 +58,7 @@ class DatasetInfo:
 
 TABLES = tomllib.loads(Path(__file__).with_name("datasets.toml").read_text(encoding="utf-8"))
 INFOS = {name: DatasetInfo(name=name, **table) for name, table in TABLES["dataset"].items()}
-DIGESTS: dict[str, str] = TABLES["sha256"]
-"""The SHA-256 of each published file -> its name."""
+DIGESTS: dict[str, str] = TABLES["sha256"]  # the SHA-256 of each published file -> its name
 
 
 class Labels(NamedTuple):
@@ -87,7 +86,7 @@ class Dataset:
     audio: Sequence[Path] | None = None  # sound files, n of them
     listeners: Codes | None = None  # (n,), how many people judged each item
     # The columns user and item: each pair in which the user judged the item, with or without giving
-    # it a tag; None where only those who gave tags are known.
+    # it a tag; None if only those who gave tags are known.
     seen: pl.DataFrame | None = None
     splits: Mapping[str, NDArray[np.intp]] = field(default_factory=dict)
     """Name of an official split -> row numbers, ascending."""
@@ -122,10 +121,10 @@ class Dataset:
         Parameters
         ----------
         n_tags : how many tags, those with the largest total count first
-        min_count : a tag is positive from so many users on, negative where nobody gave it, and
-            unknown (NaN) between
-        min_share : a tag is positive where at least this share of the item's listeners gave it,
-            and negative elsewhere: what one listener in forty marked hardly applies. Only for
+        min_count : a tag is positive if at least this many users gave it, negative if nobody did,
+            and unknown (NaN) between
+        min_share : a tag is positive if at least this share of the item's listeners gave it, and
+            negative otherwise: what one listener in forty marked hardly applies. Only for
             datasets that count listeners.
 
         Without min_count and min_share, the dataset's own rule holds.
@@ -164,12 +163,7 @@ class Dataset:
 
 
 def describe(data: Dataset, *, n_tags: int = 10) -> dict[str, Any]:
-    """The dataset's sizes, labels, groups and terms, as plain JSON values.
-
-    Parameters
-    ----------
-    n_tags : how many tags to list, those with most positive items first
-    """
+    """The dataset's sizes, labels, groups and terms, and its most frequent tags, for JSON."""
     info, counts, triples, listeners = data.info, data.counts, data.triples, data.listeners
     # Counted in the sparse matrix: the labels of a large vocabulary would fill the memory.
     if info.min_share is not None and listeners is not None:
@@ -226,7 +220,7 @@ def data_folders(folder: str | Path | None = None) -> list[Path]:
 
 
 def is_found(info: DatasetInfo, folder: str | Path | None = None) -> Path | None:
-    """The folder of the dataset's first files, or None where any file is missing."""
+    """The folder of the dataset's first files, or None if any file is missing."""
     try:
         return _folders(info, folder)[0]
     except DatasetNotFoundError:
@@ -234,10 +228,7 @@ def is_found(info: DatasetInfo, folder: str | Path | None = None) -> Path | None
 
 
 def locate(info: DatasetInfo, folder: str | Path | None = None) -> list[Path]:
-    """The folder of each of the dataset's subfolders, with a warning about unknown versions.
-
-    Raises DatasetNotFoundError where a file is missing, saying where it was looked for.
-    """
+    """The folder of each of the dataset's subfolders, with a warning about unknown versions."""
     found = _folders(info, folder)
     known = set(DIGESTS.values())
     files = [

@@ -1,4 +1,7 @@
-"""The loaders of published datasets: each finds its files, parses them, and gives a Dataset."""
+"""The loaders of published datasets: each finds its files, parses them, and gives a Dataset.
+
+docs/datasets.md describes their options.
+"""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -56,12 +59,7 @@ def _check_option(name: str, value: str | None, allowed: Sequence[str]) -> None:
 def load_majorminer(
     folder: str | Path | None = None, *, features: Literal["mfcc", "all"] | None = "mfcc"
 ) -> Dataset:
-    """Read majorminer.tsv and features.npz.
-
-    Parameters
-    ----------
-    features : "mfcc", the first 104 columns; "all", every column; None, no features
-    """
+    """Read majorminer.tsv and features.npz, of which "mfcc" are the first 104 columns."""
     _check_option("features", features, ("mfcc", "all"))
     info = INFOS["majorminer"]
     needed = info if features else replace(info, files={"majorminer": ("majorminer.tsv",)})
@@ -129,7 +127,7 @@ def load_emotify(folder: str | Path | None = None) -> Dataset:
 
 
 def _emotify_audio(path: Path, excerpts: pl.DataFrame) -> list[Path] | None:
-    """The sound file of each excerpt, n of them, or None where there is no sound at all."""
+    """The sound file of each excerpt, n of them, or None if there is no sound at all."""
     for pattern in AUDIO:
         files = [path / pattern.format(**row) for row in excerpts.iter_rows(named=True)]
         missing = [file for file in files if not file.is_file()]
@@ -143,7 +141,7 @@ def _emotify_audio(path: Path, excerpts: pl.DataFrame) -> list[Path] | None:
     return None
 
 
-# What musicnn hears
+# Features of musicnn
 
 
 def load_listening(
@@ -153,13 +151,10 @@ def load_listening(
     features: Literal["embedding", "heads", "both"] | None = "embedding",
     kind: Literal["mood", "genre"] | None = None,
 ) -> Dataset:
-    """Read NAME.npz, what musicnn hears, and NAME_tags.tsv, the editors' tags.
+    """Read NAME.npz, musicnn's features of each clip, and NAME_tags.tsv, the editors' tags.
 
-    Parameters
-    ----------
-    features : "embedding", the last hidden layers of MSD_musicnn and MTT_musicnn (400); "heads",
-        the probabilities of their tags (100); "both" (500); None, no features
-    kind : only moods or only genres
+    "embedding" are the last hidden layers of MSD_musicnn and MTT_musicnn (400), and "heads" the
+    probabilities of their tags (100).
     """
     _check_option("features", features, ("embedding", "heads", "both"))
     _check_option("kind", kind, ("mood", "genre"))
@@ -197,13 +192,8 @@ def load_msd(
 ) -> Dataset:
     """Read features.npz and lastfm_top500.npz: weights from 0 to 100 per track and tag.
 
-    Parameters
-    ----------
-    n_tags : only the tags that most tracks have (ties: the file's order), and only the tracks
-        that have one of them
-    normalise : whether spellings of one tag ("hip-hop", "hip hop") are merged before tags are
-        chosen; the larger of two weights holds
-    untagged : whether tracks without any of the tags are kept, too
+    ``n_tags`` chooses the tags that most tracks have (ties: the file's order), after spellings of
+    one tag were merged, of which the larger weight holds.
     """
     if n_tags is not None and n_tags < 1:
         raise DataError(f"'n_tags' must be at least 1, got {n_tags}.")
@@ -237,13 +227,7 @@ def load_msd(
 def load_hetrec(
     folder: str | Path | None = None, *, joined: bool = False, normalise: bool = False
 ) -> Dataset:
-    """Read the triples (user, artist, tag).
-
-    Parameters
-    ----------
-    joined : whether only the artists with tracks in the Million Song Subset are kept
-    normalise : whether tags are brought to one spelling, so that "hip-hop" and "hip hop" are one
-    """
+    """Read the triples (user, artist, tag); ``joined``: of artists in the Million Song Subset."""
     info = INFOS["hetrec"]
     files = [*info.files["hetrec-lastfm"], *([JOIN] if joined else [])]
     (path,) = locate(replace(info, files={"hetrec-lastfm": files}), folder)
@@ -265,13 +249,7 @@ def load_hetrec(
 def load_hetrec_msd(
     folder: str | Path | None = None, *, normalise: bool = False, untagged: bool = False
 ) -> Dataset:
-    """Read the triples, the features and the join between artists and tracks.
-
-    Parameters
-    ----------
-    normalise : whether tags are brought to one spelling
-    untagged : whether tracks of artists whom nobody tagged are kept, too
-    """
+    """Read the triples, the features and the join between artists and tracks."""
     hetrec, msd = locate(INFOS["hetrec-msd"], folder)
     join = _join(hetrec)
     # Artists who share tracks ("Sex Pistols", "The Sex Pistols") are one, under the first name.
@@ -318,7 +296,7 @@ def _msd_tracks(path: Path) -> tuple[pl.DataFrame, Floats, pl.Series]:
 
 
 def _taggings(path: Path) -> pl.DataFrame:
-    """The columns user, artist and tag: ids as they stand in the file, and the tag in words."""
+    """The columns user, artist and tag: ids as in the file, and the tag in words."""
     tags = read_table(path / "tags.dat").select("tagID", tag=pl.col("tagValue").str.strip_chars())
     files = [path / name for name in TAGGINGS if (path / name).is_file()]
     rows = pl.concat([read_table(file) for file in files]).join(
@@ -328,6 +306,5 @@ def _taggings(path: Path) -> pl.DataFrame:
 
 
 def _join(path: Path) -> pl.DataFrame:
-    """The pairs of the join file, with columns artist, name and track."""
     table = read_table(path / JOIN, ("artist", "name", "track"))
     return table.with_columns(pl.col("track").str.split(",")).explode("track")

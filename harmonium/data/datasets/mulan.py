@@ -58,10 +58,8 @@ def info(name: str) -> DatasetInfo:
 def load(name: str, folder: str | Path | None = None) -> Dataset:
     """Read NAME.xml with NAME-train.arff and NAME-test.arff, or with NAME.arff.
 
-    Where both files of the official split are there, the rows are those of the training file and
-    then those of the test file, and `splits` says which is which. Nominal features become their
-    numbers where all their values are numbers, else one 0/1 column per value (one column where
-    there are two). Missing values ("?") stay NaN in the features.
+    Of both files of the official split, the rows are those of the training file and then those of
+    the test file. docs/datasets.md says what becomes of nominal and missing values.
     """
     about = info(name)
     (path,) = locate(about, folder)
@@ -150,10 +148,8 @@ def _as_columns(name: str, values: tuple[str, ...], column: Floats) -> dict[str,
 
 
 def read_arff(path: Path) -> tuple[list[Attribute], Floats]:
-    """The columns of an ARFF file and its rows, (n, n_attributes).
-
-    A nominal value is its position among the attribute's values; a missing one, or text, is NaN.
-    """
+    """The columns of an ARFF file and its rows, (n, n_attributes)."""
+    # A nominal value is its position among the attribute's values; a missing one, or text, is NaN.
     with reading(path, "It must be an ARFF file in UTF-8."):
         lines = path.read_bytes().decode("utf-8-sig").split("\n")
     attributes: list[Attribute] = []
@@ -178,37 +174,33 @@ def read_arff(path: Path) -> tuple[list[Attribute], Floats]:
 
 
 def _attribute(line: str) -> Attribute:
-    match = _ATTRIBUTE.match(line)
-    if not match:
-        raise ValueError(f"'{line[:60]}' is not '@attribute name type'")
-    name, kind = _unquoted(match[1]), match[2].strip()
-    if kind.startswith("{") and kind.endswith("}"):
-        return name, tuple(map(_unquoted, _fields(kind[1:-1])))
-    if kind.lower() in ("numeric", "real", "integer"):
-        return name, ()
-    if kind.lower().startswith(("string", "date")):
-        return name, None
-    raise ValueError(f"attribute '{name}' has the unknown type '{kind}'")
+    if match := _ATTRIBUTE.match(line):
+        name, kind = _unquoted(match[1]), match[2].strip()
+        if kind.startswith("{") and kind.endswith("}"):
+            return name, tuple(map(_unquoted, _fields(kind[1:-1])))
+        if kind.lower() in ("numeric", "real", "integer"):
+            return name, ()
+        if kind.lower().startswith(("string", "date")):
+            return name, None
+    raise ValueError(f"'{line[:60]}' does not declare an attribute of a known type")
 
 
 def _row(line: str, attributes: Sequence[Attribute]) -> Floats:
     """The values of a line, dense or sparse, (n_attributes,)."""
     row = np.zeros(len(attributes), dtype=np.float32)
     if not line.startswith("{"):
-        fields = _fields(line)
-        if len(fields) != len(attributes):
-            raise ValueError(f"{len(fields)} values for {len(attributes)} attributes")
-        row[:] = [
-            _value(_unquoted(text), one) for text, one in zip(fields, attributes, strict=True)
-        ]
-        return row
-    if not line.endswith("}"):
+        values = dict(enumerate(_fields(line)))
+        if len(values) != len(attributes):
+            raise ValueError(f"{len(values)} values for {len(attributes)} attributes")
+    elif not line.endswith("}"):
         raise ValueError("the sparse row does not end with '}'")
-    for field in _fields(line[1:-1]):
-        index, _, value = field.partition(" ")
-        if not index.isdecimal() or int(index) >= len(attributes):
-            raise ValueError(f"'{field[:60]}' does not begin with the number of an attribute")
-        row[int(index)] = _value(_unquoted(value.strip()), attributes[int(index)])
+    else:
+        pairs = [field.partition(" ") for field in _fields(line[1:-1])]
+        values = {int(index): value.strip() for index, _, value in pairs}
+    for index, text in values.items():
+        if not 0 <= index < len(attributes):
+            raise ValueError(f"there is no attribute {index}")
+        row[index] = _value(_unquoted(text), attributes[index])
     return row
 
 

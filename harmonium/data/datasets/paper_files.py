@@ -3,9 +3,8 @@
 They are multi-label libsvm files: `label,label feature:value feature:value ...`, one item a line.
 Labels count from 0 and features from 1; an item may have no label.
 
-The files do not say which clips are of one track. In their stead, `CLIPS_PER_TRACK` lines that
-follow each other in a file are taken as one: if the clips of a track stand together, as they would
-if nobody shuffled them, few tracks are split.
+The files do not say which clips are of one track, so `CLIPS_PER_TRACK` lines in a row are taken as
+one: if nobody shuffled them, few tracks are split.
 
 Their publisher gives no checksums. So the SHA-256 of each file is kept beside it once it has been
 downloaded, as `sha256sum` writes it, and a file that has changed since is refused.
@@ -39,24 +38,17 @@ from harmonium.errors import DataError, DatasetNotFoundError
 from harmonium.files import atomic_file, write_atomically
 
 N_FEATURES = 389
-CLIPS_PER_TRACK = 5
-"""The paper's MTurk data has as many clips of a track."""
-SIZES = {
+CLIPS_PER_TRACK = 5  # the paper's MTurk data has as many clips of a track
+SIZES = {  # the published number of rows
     "mturk": {"train": 597, "valid": 123, "test": 195},
     "majmin": {"train": 1587, "valid": 471, "test": 480},
 }
-"""The published number of rows."""
 DIGEST_FILE = "SHA256SUMS"
 
 ReceivedBytes = Callable[[str, int, int | None], None]
+"""Called with a file's name, the bytes received so far, and the bytes in all or None."""
 _CHUNK_BYTES = 1 << 16
 _TIMEOUT_S = 30
-_NETWORK_ERRORS = (
-    urllib.error.URLError,
-    http.client.HTTPException,
-    TimeoutError,
-    ConnectionError,
-)
 
 
 def load(name: str, folder: str | Path | None = None, *, check_sizes: bool = True) -> Dataset:
@@ -86,7 +78,7 @@ def load(name: str, folder: str | Path | None = None, *, check_sizes: bool = Tru
 
 
 def read_split(path: Path, name: str, n_rows: int | None) -> tuple[Floats, Mask]:
-    """Features and labels of one file, which must have so many rows."""
+    """Features and labels of one file, which must have ``n_rows`` rows."""
     from sklearn.datasets import load_svmlight_file
 
     with reading(path):
@@ -112,16 +104,9 @@ def download(
 ) -> list[Path]:
     """Download the three files of "mturk" or "majmin" into the data folder; returns their paths.
 
-    Parameters
-    ----------
-    folder : the data folder; by default the one that HARMONIUM_DATA names, else the per-user one
-    url : where the folder of the dataset is on the network, if not at its publisher's
-    force : whether files that are already there are downloaded again
-    sha256 : file name -> the SHA-256 that the file must have, in hexadecimal digits
-    progress : called with a file's name, the bytes received so far, and the bytes in all or None
-
     A file takes its name only when it is complete, has the published number of rows, and has the
-    SHA-256 that was asked for. A file that is there already must be what was downloaded.
+    SHA-256 that ``sha256`` asks for by its name. A file that is there already is kept unless
+    ``force``, and must be what was downloaded. ``url`` is a mirror's folder of datasets.
     """
     if name not in SIZES:
         raise DataError(
@@ -153,7 +138,6 @@ def download(
 def _download_file(
     name: str, n_rows: int, url: str, path: Path, wanted: str | None, progress: ReceivedBytes | None
 ) -> None:
-    """Download, check, and only then give the file its name."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with atomic_file(path) as file:
@@ -168,18 +152,14 @@ def _download_file(
         digests = {**_kept_digests(path.parent), path.name: digest}
         lines = "".join(f"{digests[name]}  {name}\n" for name in sorted(digests))
         write_atomically(path.parent / DIGEST_FILE, lines.encode())
-    except _NETWORK_ERRORS as error:
+    except (OSError, http.client.HTTPException) as error:
         if isinstance(error, urllib.error.HTTPError):
             error.close()
-        reason = getattr(getattr(error, "reason", None), "strerror", None) or error
+        reason = getattr(getattr(error, "reason", error), "strerror", None) or error
         raise DatasetNotFoundError(
-            f"{url} could not be downloaded: {reason}. Check the network and try again, "
-            f"or put {path.name} from elsewhere into {path.parent}."
-        ) from None
-    except OSError as error:
-        raise DatasetNotFoundError(
-            f"{path} could not be written: {error.strerror or error}. Name a folder of your own "
-            "with --folder or HARMONIUM_DATA."
+            f"{url} could not be downloaded and written to {path}: {reason}. Check the network and "
+            f"try again, put {path.name} from elsewhere there, or name a folder of your own with "
+            "--folder or HARMONIUM_DATA."
         ) from None
 
 
@@ -199,7 +179,6 @@ def _receive(url: str, file: BinaryIO, label: str, progress: ReceivedBytes | Non
 
 
 def _check_wanted(digest: str, place: str, wanted: str | None) -> None:
-    """Raise DataError if the file at `place` is not the one asked for."""
     if wanted is not None and digest != wanted:
         raise DataError(
             f"{place} has the SHA-256 {digest}, not {wanted}. It is another file, or damaged: try "

@@ -19,12 +19,13 @@ from dataclasses import dataclass, field, replace
 from html import escape as escape_html
 from pathlib import Path
 
+from markdown_it import MarkdownIt
 from rich.markdown import Markdown as RichMarkdown
 
 from harmonium.errors import DataError, counted
 from harmonium.experiments.report import forms
 from harmonium.experiments.report.forms import Bold, Faint, Picture, Table
-from harmonium.experiments.report.numbers import summarise
+from harmonium.experiments.report.numbers import NOTHING, summarise
 from harmonium.experiments.results import read_results
 
 __all__ = ["Report", "build_report", "summarise", "write_report"]
@@ -70,24 +71,33 @@ def build_report(folder: str | Path) -> Report:
     items += [] if form == "search" else [forms.settings_table(summary)]
     items += [forms.times_table(summary), forms.unfinished_table(summary)]
     runs = recipe.n_folds - 1
+    whole, parts = "The score of a test fold", "runs"
+    if recipe.cross_fit:
+        whole, parts = "A model", "members"
     protocol = (
-        f"{recipe.n_folds} folds, seed {recipe.seed}. The score of a test fold is the mean of "
-        f"{runs} runs, each with another of the remaining folds for early stopping and "
-        f"{runs - 1} for training. Standard errors are over test folds."
+        f"{recipe.n_folds} folds, seed {recipe.seed}. {whole} is the mean of {runs} {parts}, each "
+        f"with another of the remaining folds for early stopping and {runs - 1} for training. "
+        "Standard errors are over test folds."
     )
+    refitted = [model.name for model in recipe.models if recipe.cross_fit and model.refit]
+    if refitted:
+        protocol += f" {' and '.join(refitted)}: tested as one model of all {runs} folds."
     versions = f", made with {'; '.join(summary.versions)}" if summary.versions else ""
     made = f"{counted(summary.n_runs, 'run')} in the results{versions}."
-    unfinished = summary.unfinished
-    begun = sum(arm.n_finished > 0 for arm in unfinished)
-    missing = (
-        f"{len(unfinished)} of {len(summary.arms)} arms are not finished, {begun} of them with "
-        "some finished test folds. The report shows what is there."
-    )
+    paragraphs = [_one_line(text) for text in (recipe.note, protocol, made) if text.strip()]
+    missing = ""
+    if summary.unfinished:
+        begun = sum(arm.n_finished > 0 for arm in summary.unfinished)
+        missing = (
+            f"{len(summary.unfinished)} of {len(summary.arms)} arms are not finished, {begun} of "
+            "them with some finished test folds. The report shows what is there."
+        )
+        paragraphs.append(Bold(f"Not finished: {missing}"))
     return Report(
         title=recipe.title,
-        paragraphs=tuple(_one_line(text) for text in (recipe.note, protocol, made) if text.strip()),
-        items=tuple(i for i in items if (i.rows if isinstance(i, Table) else i.panels)),
-        unfinished=missing if unfinished else "",
+        paragraphs=tuple(paragraphs),
+        items=tuple(i for i in items if (i.records if isinstance(i, Table) else i.panels)),
+        unfinished=missing,
         files={"per-tag.csv": forms.per_tag_csv(summary)} if form == "comparison" else {},
     )
 
@@ -100,20 +110,21 @@ def write_report(results: str | Path, folder: str | Path | None = None) -> tuple
     from harmonium.experiments.report.figures import image_files  # matplotlib, only to draw
 
     report = build_report(results)
-    images = {figure.name: image_files(figure) for figure in report.figures}
+    files = {
+        f"figures/{figure.name}.{kind}": image
+        for figure in report.figures
+        for kind, image in image_files(figure).items()
+    }
     texts = {
-        "report.md": markdown(report),
-        "report.html": html_page(report, {name: files["svg"] for name, files in images.items()}),
+        **{"report.md": markdown(report), "report.html": html_page(report, files)},
         "report.tex": latex(report),
         **{f"tables/{table.name}.tex": latex_table(table) for table in report.tables},
         **report.files,
     }
-    contents = {name: text.encode() for name, text in texts.items()}
-    for name, files in images.items():
-        contents |= {f"figures/{name}.{kind}": image for kind, image in files.items()}
+    files |= {name: text.encode() for name, text in texts.items()}
     folder = Path(results) / "report" if folder is None else Path(folder)
     try:
-        for name, content in contents.items():
+        for name, content in files.items():
             path = folder / name
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(content)
@@ -131,21 +142,18 @@ def _one_line(text: str) -> str:
 
 
 def _cells(row: tuple[str, ...], escape: Callable[[str], str], bold: str, faint: str) -> list[str]:
-    """The escaped cells of a row, within the marks of bold and faint ones."""
+    """The escaped texts, within the marks of bold and faint ones."""
     marks = {Bold: bold, Faint: faint}
     return [marks.get(type(cell), "{}").format(escape(cell)) for cell in row]
 
 
 # Markdown, with the figures beside it
 
-_MARKDOWN_RULES = {"l": ":--", "r": "--:", "c": ":-:"}
-
 
 def markdown(report: Report) -> str:
     """The whole report; figures are files under figures/."""
-    parts = [f"# {escape_markdown(report.title)}", *map(escape_markdown, report.paragraphs)]
-    if report.unfinished:
-        parts.append(f"**Not finished:** {escape_markdown(report.unfinished)}")
+    parts = [f"# {escape_markdown(report.title)}"]
+    parts += _cells(report.paragraphs, escape_markdown, "**{}**", "*{}*")
     for item in report.items:
         title = escape_markdown(item.title)
         image = f"![{title}](figures/{item.name}.png)"
@@ -158,7 +166,7 @@ def markdown_table(table: Table) -> str:
     """One table, without its title and caption."""
     rows = [
         [escape_markdown(head) for head in table.header],
-        [_MARKDOWN_RULES[align] for align in table.alignments],
+        [":--" if align == "l" else "--:" for align in table.alignments],
         *(_cells(row, escape_markdown, "**{}**", "*{}*") for row in table.rows),
     ]
     return "\n".join(f"| {' | '.join(row)} |" for row in rows)
@@ -166,91 +174,60 @@ def markdown_table(table: Table) -> str:
 
 def escape_markdown(text: str) -> str:
     """Text without any meaning to Markdown, on one line."""
-    return re.sub(r"([\\`*_\[\]<>|~$])", r"\\\1", _one_line(text))
+    return re.sub(r"([\\`*_\[\]<>|~$&#])", r"\\\1", _one_line(text))
 
 
-# HTML: one page that needs no other file
+# HTML, from the Markdown: one page that needs no other file
 
-_HTML_ALIGN = {"l": "left", "r": "right", "c": "centre"}
 _HTML_STYLE = """
-:root { color-scheme: light dark; --ink: #1c1e21; --paper: #fff; --soft: #5c6370; --line: #d5d9df; }
-@media (prefers-color-scheme: dark) {
-  :root { --ink: #e6e8eb; --paper: #16181b; --soft: #a5acb7; --line: #3a3f46; }
-}
-body { margin: 0 auto; padding: 2rem 1.25rem 4rem; max-width: 68rem; background: var(--paper);
-       color: var(--ink); font: 16px/1.55 system-ui, -apple-system, "Segoe UI", sans-serif; }
-h1 { font-size: 1.7rem; line-height: 1.25; }
-h2 { font-size: 1.2rem; line-height: 1.3; margin: 2.75rem 0 .6rem; }
-p, figcaption { max-width: 46rem; }
+:root { color-scheme: light dark; font: 16px/1.55 system-ui, sans-serif; }
+body { margin: 0 auto; padding: 2rem 1.25rem 4rem; max-width: 68rem; }
+h2 { font-size: 1.2rem; margin: 2.75rem 0 .6rem; }
 a { color: inherit; }
-.caption, figcaption { color: var(--soft); font-size: .92rem; margin-top: .6rem; }
-.notice { border-left: .3rem solid #e69f00; padding: .2rem .9rem; }
-.scroll { overflow-x: auto; }
-table { border-collapse: collapse; font-variant-numeric: tabular-nums;
-        border-top: 2px solid var(--ink); border-bottom: 2px solid var(--ink); }
+p:not(:has(img)) { max-width: 46rem; }
+p:has(strong) { border-left: .3rem solid #e69f00; padding-left: .9rem; }
+section { overflow-x: auto; }
+section > p:last-child, td em { opacity: .75; }
+table { border-collapse: collapse; border-block: 2px solid; font-variant-numeric: tabular-nums; }
+thead { border-bottom: 1px solid; }
 th, td { padding: .28rem .7rem; vertical-align: top; }
-thead th { border-bottom: 1px solid var(--ink); vertical-align: bottom; }
-tr.group td { border-top: 1px solid var(--line); }
-.left { text-align: left; } .right { text-align: right; } .centre { text-align: center; }
-.right, td:first-child { white-space: nowrap; }
-.faint { color: var(--soft); font-style: italic; }
-figure { margin: 0; }
-figure img { width: 100%; max-width: 60rem; background: #fff; border: 1px solid var(--line); }
+.group { border-top: 1px solid #8888; }
+[style*=right], td:first-child { white-space: nowrap; }
+img { width: 100%; max-width: 60rem; background: #fff; }
 @media print { nav { display: none; } h2 { break-after: avoid; } tr { break-inside: avoid; } }
 """
 
 
-def html_page(report: Report, pictures: Mapping[str, bytes]) -> str:
-    """The whole report; ``pictures`` are the figures by name, as SVG."""
-    title, unfinished = escape_html(report.title), escape_html(report.unfinished)
-    notice = f'<p class="notice"><strong>Not finished:</strong> {unfinished}</p>\n'
-    links = "".join(
-        f'<li><a href="#{item.name}">{escape_html(item.title)}</a></li>\n' for item in report.items
-    )
-    return (
-        '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f"<title>{title}</title>\n<style>{_HTML_STYLE}</style>\n</head>\n<body>\n<h1>{title}</h1>\n"
-        + "".join(f"<p>{escape_html(text)}</p>\n" for text in report.paragraphs)
-        + (notice if unfinished else "")
-        + f'<nav aria-label="Contents">\n<ul>\n{links}</ul>\n</nav>\n'
-        + "".join(_html_section(item, pictures) for item in report.items)
-        + "</body>\n</html>\n"
-    )
-
-
-def _html_section(item: Table | Picture, pictures: Mapping[str, bytes]) -> str:
-    title, caption = escape_html(item.title), escape_html(item.caption)
-    if isinstance(item, Table):
-        inside = f'{html_table(item)}<p class="caption">{caption}</p>\n'
-    else:
-        source = f"data:image/svg+xml;base64,{base64.b64encode(pictures[item.name]).decode()}"
-        inside = (
-            f'<figure>\n<img src="{source}" alt="{title}">\n'
-            f"<figcaption>{caption}</figcaption>\n</figure>\n"
-        )
-    return f'<section id="{item.name}">\n<h2>{title}</h2>\n{inside}</section>\n'
-
-
-def html_table(table: Table) -> str:
-    """One table, without its title and caption."""
-    classes = [_HTML_ALIGN[align] for align in table.alignments]
-    heads = "".join(
-        f'<th scope="col" class="{align}">{escape_html(head)}</th>'
-        for head, align in zip(table.header, classes, strict=True)
-    )
-    rows = ""
-    for number, row in enumerate(table.rows):
-        texts = _cells(row, escape_html, "<strong>{}</strong>", '<span class="faint">{}</span>')
-        cells = "".join(
-            f'<td class="{align}">{text}</td>' for text, align in zip(texts, classes, strict=True)
-        )
-        group = ' class="group"' if number in table.group_starts else ""
-        rows += f"<tr{group}>{cells}</tr>\n"
-    return (
-        f'<div class="scroll"><table>\n<thead><tr>{heads}</tr></thead>\n<tbody>\n{rows}'
-        "</tbody>\n</table></div>\n"
-    )
+def html_page(report: Report, files: Mapping[str, bytes]) -> str:
+    """The whole report; ``files`` hold the figures as figures/NAME.svg."""
+    title = escape_html(report.title)
+    head, *sections = MarkdownIt("js-default").render(markdown(report)).split("<h2>")
+    links = body = ""
+    for item, section in zip(report.items, sections, strict=True):
+        links += f'<li><a href="#{item.name}">{escape_html(item.title)}</a></li>\n'
+        parts = f'<section id="{item.name}">\n<h2>{section}</section>\n'.split("<tr>")
+        for i in item.group_starts if isinstance(item, Table) else ():
+            parts[i + 2] = parts[i + 2].replace("<td", '<td class="group"')  # after the header
+        body += "<tr>".join(parts)
+    for figure in report.figures:
+        image = base64.b64encode(files[f"figures/{figure.name}.svg"]).decode()
+        body = body.replace(f"figures/{figure.name}.png", f"data:image/svg+xml;base64,{image}")
+    return f"""<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>{title}</title>
+<style>{_HTML_STYLE}</style>
+</head>
+<body>
+{head}<nav aria-label="Contents">
+<ul>
+{links}</ul>
+</nav>
+{body}</body>
+</html>
+"""
 
 
 # LaTeX: each table in a file of its own, and a document of them all
@@ -267,27 +244,37 @@ _LATEX_CHARACTERS = str.maketrans(
     | {"α": r"$\alpha$", "β": r"$\beta$", "ν": r"$\nu$", "χ": r"$\chi$"}
     | {"–": "--", "—": "---", "“": "``", "”": "''", "\u00a0": "~"}
 )
-_LATEX_PREAMBLE = r"""\documentclass[11pt]{article}
-\usepackage[T1]{fontenc}
-\usepackage[utf8]{inputenc}
-\usepackage[a4paper,margin=2.2cm]{geometry}
-\usepackage{booktabs,caption,graphicx}
-"""
 
 
 def latex(report: Report) -> str:
     """A document with every table (under tables/) and figure (under figures/)."""
-    parts = [
-        _LATEX_PREAMBLE + rf"\title{{{escape_latex(report.title)}}}" + "\n\\author{}\n\\date{}",
-        "\\begin{document}\n\\maketitle",
-        *map(escape_latex, report.paragraphs),
-    ]
-    if report.unfinished:
-        parts.append(rf"\textbf{{Not finished:}} {escape_latex(report.unfinished)}")
+    parts = _cells(report.paragraphs, escape_latex, r"\textbf{{{}}}", r"\textit{{{}}}")
     for item in report.items:
-        table = rf"\input{{tables/{item.name}.tex}}"
-        parts.append(_latex_figure(item) if isinstance(item, Picture) else table)
-    return "\n\n".join([*parts, r"\end{document}"]) + "\n"
+        if isinstance(item, Table):
+            parts.append(rf"\input{{tables/{item.name}.tex}}")
+        else:
+            parts.append(rf"""\begin{{figure}}[htbp]
+\centering
+\includegraphics[width=\linewidth,height=0.8\textheight,keepaspectratio]{{figures/{item.name}.png}}
+\caption{{{escape_latex(f"{item.title}. {item.caption}")}}} \label{{fig:{item.name}}}
+\end{{figure}}""")
+    body = "\n\n".join(parts)
+    return rf"""\documentclass[11pt]{{article}}
+\usepackage[T1]{{fontenc}}
+\usepackage[utf8]{{inputenc}}
+\usepackage[a4paper,margin=2.2cm]{{geometry}}
+\usepackage{{booktabs,caption,graphicx}}
+\title{{{escape_latex(report.title)}}}
+\author{{}}
+\date{{}}
+
+\begin{{document}}
+\maketitle
+
+{body}
+
+\end{{document}}
+"""
 
 
 def escape_latex(text: str) -> str:
@@ -296,38 +283,21 @@ def escape_latex(text: str) -> str:
 
 
 def latex_table(table: Table) -> str:
-    """One table, in parts if it is long. Needs the packages booktabs, caption and graphicx."""
+    """One table, in parts if it is long and scaled down if it is wide.
+
+    Needs the packages booktabs, caption and graphicx.
+    """
     words = escape_latex(f"{table.title}. {table.caption}")
     caption = rf"\caption{{{words}}} \label{{tab:{table.name}}}"
-    parts: list[str] = []
-    start = 0
-    while start < len(table.rows) or not parts:
-        end = _page_end(table, start)
-        parts.append(_latex_part(table, range(start, end), caption))
-        caption, start = rf"\caption*{{Table~\ref{{tab:{table.name}}}, continued.}}", end
-    return "\n".join(parts)
-
-
-def _page_end(table: Table, start: int) -> int:
-    """The row that the next page begins with: that of a group where it can."""
-    full = start + MAX_LATEX_ROWS
-    if len(table.rows) <= full:
-        return len(table.rows)
-    return max(
-        (row for row in table.group_starts if full - MAX_LATEX_ROWS // 2 <= row <= full),
-        default=full,
-    )
-
-
-def _latex_part(table: Table, rows: range, caption: str) -> str:
-    """Rows of a table, scaled down where they are wider than the text."""
     head = " & ".join(map(escape_latex, table.header))
-    body = ""
-    for i in rows:
-        rule = "\\midrule\n" if i > rows.start and i in table.group_starts else ""
-        cells = _cells(table.rows[i], escape_latex, r"\textbf{{{}}}", r"\textit{{{}}}")
-        body += f"{rule}{' & '.join(cells)} \\\\\n"
-    return rf"""\begin{{table}}[htbp]
+    parts = []
+    for start in range(0, len(table.rows), MAX_LATEX_ROWS):
+        body = ""
+        for i, row in enumerate(table.rows[start : start + MAX_LATEX_ROWS], start):
+            rule = "\\midrule\n" if i > start and i in table.group_starts else ""
+            cells = _cells(row, escape_latex, r"\textbf{{{}}}", r"\textit{{{}}}")
+            body += f"{rule}{' & '.join(cells)} \\\\\n"
+        parts.append(rf"""\begin{{table}}[htbp]
 \centering
 {caption}
 \small
@@ -339,15 +309,9 @@ def _latex_part(table: Table, rows: range, caption: str) -> str:
 {body}\bottomrule
 \end{{tabular}}}}
 \end{{table}}
-"""
-
-
-def _latex_figure(figure: Picture) -> str:
-    return rf"""\begin{{figure}}[htbp]
-\centering
-\includegraphics[width=\linewidth,height=0.8\textheight,keepaspectratio]{{figures/{figure.name}.png}}
-\caption{{{escape_latex(f"{figure.title}. {figure.caption}")}}} \label{{fig:{figure.name}}}
-\end{{figure}}"""
+""")
+        caption = rf"\caption*{{Table~\ref{{tab:{table.name}}}, continued.}}"
+    return "\n".join(parts)
 
 
 # The terminal
@@ -358,9 +322,9 @@ def terminal_table(table: Table, *, width: int) -> RichMarkdown:
 
     Standard errors are left out where they do not fit.
     """
-    n_shown = len(table.header) - table.details
-    rows = [row[:n_shown] for row in table.rows]
-    text = markdown_table(replace(table, header=table.header[:n_shown], rows=rows))
+    shown = table.header[: len(table.header) - table.details]
+    records = [{heading: row.get(heading, NOTHING) for heading in shown} for row in table.records]
+    text = markdown_table(replace(table, records=records))
     caption = escape_markdown(table.caption)
     if " ± " in text and max(map(len, text.splitlines())) > width:
         text = re.sub(r" ± [\d.]+", "", text)

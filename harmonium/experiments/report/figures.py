@@ -1,7 +1,7 @@
 """Figures, drawn with matplotlib, which is imported here and nowhere else.
 
 They are for print, in grey as in colour, and for the colour-blind: series differ in colour (the
-palette of Okabe and Ito) and in hatch, marker or dashes besides.
+palette of Okabe and Ito) and in marker or dashes besides.
 """
 
 import io
@@ -14,7 +14,7 @@ import matplotlib
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullLocator
+from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
 from harmonium.experiments.report.forms import Panel, Picture
 
@@ -29,31 +29,12 @@ MIN_SPAN = 3.0
 """Percentage points: the least that an axis of AUCs spans, so that small differences look small."""
 
 _RULES: Any = {
-    "font.family": "DejaVu Sans",
-    "font.size": 8.5,
-    "figure.titlesize": 10,
-    "figure.titleweight": "bold",
-    "axes.titlesize": 9,
-    "axes.titleweight": "bold",
-    "axes.titlelocation": "left",
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.grid": True,
-    "axes.axisbelow": True,
-    "axes.linewidth": 0.7,
-    "xtick.labelsize": 8,
-    "ytick.labelsize": 8,
-    "grid.color": "#dddddd",
-    "grid.linewidth": 0.6,
-    "legend.frameon": False,
-    "lines.markersize": 4.5,
-    "lines.markeredgecolor": "black",
-    "lines.markeredgewidth": 0.5,
-    "hatch.linewidth": 0.7,
-    "errorbar.capsize": 2.5,
+    **{"font.size": 8.5, "figure.titleweight": "bold", "axes.titlelocation": "left"},
+    **{"axes.spines.top": False, "axes.spines.right": False, "legend.frameon": False},
+    **{"axes.grid": True, "axes.axisbelow": True, "grid.color": "#dddddd"},
+    **{"lines.markersize": 4.5, "lines.markeredgecolor": "black", "errorbar.capsize": 2.5},
     "text.parse_math": False,  # a $ in a name is a $
     "svg.hashsalt": "harmonium",
-    "svg.fonttype": "path",
     "savefig.dpi": DPI,
 }
 
@@ -149,61 +130,44 @@ def _log_axis(axis: Axes, places: Iterable[float]) -> None:
 
 
 def _draw_bars(picture: Picture, names: list[str]) -> Figure:
-    """Panels one above the other, each as high as its groups need; every bar has its number."""
-    counts = picture.kind == "counts"
-    each = 0.2 if counts else 0.06 + 0.14 * len(names)
-    groups = [
-        [group for group, _, _ in next(iter(panel.values()))] for panel in picture.panels.values()
-    ]
-    heights = [0.45 + each * len(own) for own in groups]
+    """Panels one above the other, each as high as its groups need.
+
+    Counts are bars from zero, to the left where they are negative. Other values are dots with their
+    errors: an axis of bars would have to begin at zero.
+    """
+    panels = picture.panels
+    groups = [[group for group, *_ in next(iter(panel.values()))] for panel in panels.values()]
+    heights = [0.45 + (0.06 + 0.14 * len(names)) * len(own) for own in groups]
     figure = Figure(figsize=(WIDTH, 0.6 + sum(heights)), layout="constrained")
     axes = figure.subplots(len(heights), 1, squeeze=False, height_ratios=heights).ravel()
-    limits = (same_count_span if counts else same_span)(picture.panels.values())
-    panels = picture.panels.items()
-    for axis, (title, panel), own, limit in zip(axes, panels, groups, limits, strict=True):
-        (_draw_counts if counts else _draw_dots)(axis, panel, names)
-        for place, note in enumerate(picture.notes.get(title, ())):
-            coordinates: Any = ("axes fraction", "data")
-            _write(axis, note, (1.0, place), 4, xycoords=coordinates)
+    values_of = [
+        value for panel in panels.values() for own in panel.values() for _, value, _ in own
+    ]
+    counts, limits = all(isinstance(value, int) for value in values_of), same_span(panels.values())
+    if counts:
+        ends = np.array([min(0, *values_of), max(1, *values_of)])
+        limits = [tuple(ends + 0.07 * np.ptp(ends) * np.array([-1, 1]))] * len(panels)
+    for axis, (title, panel), own, limit in zip(axes, panels.items(), groups, limits, strict=True):
+        for i, (name, points) in enumerate(panel.items()):
+            _, values, errors = zip(*points, strict=True)
+            errors, look = np.nan_to_num(errors), _look(names.index(name))
+            places = np.arange(len(points)) + 0.8 * ((i + 0.5) / len(panel) - 0.5)
+            if counts:
+                axis.barh(places, values, 0.8 / len(panel), label=name, color=look["color"])
+            else:
+                look |= {"linestyle": "", "ecolor": "black"}
+                axis.errorbar(values, places, xerr=errors, label=name, **look)
+            for place, value, error in zip(places, values, errors, strict=True):
+                text, left = str(abs(value)) if counts else f"{value:.1f}", counts and value < 0
+                beside: Any = {"xytext": (-4 if left else 4, 0), "ha": "right" if left else "left"}
+                beside |= {"textcoords": "offset points", "va": "center", "fontsize": 7}
+                if not np.isnan(value):
+                    axis.annotate(text, (value + error, place), **beside)
         axis.set_title(textwrap.fill(title, 80))
         axis.set_yticks(np.arange(len(own)), [textwrap.fill(group, 60) for group in own])
         axis.set(xlim=limit, ylim=(len(own) - 0.4, -0.6))
     axes[-1].set_xlabel(picture.x_label)
     return figure
-
-
-def _draw_dots(axis: Axes, panel: Panel, names: list[str]) -> None:
-    """A dot per value with its error: its axis need not begin at zero, as that of a bar must."""
-    for i, (name, points) in enumerate(panel.items()):
-        _, values, errors = zip(*points, strict=True)
-        errors = np.nan_to_num(errors)
-        places = np.arange(len(points)) + 0.8 * ((i + 0.5) / len(panel) - 0.5)
-        look = _look(names.index(name)) | {"linestyle": "", "ecolor": "black"}
-        axis.errorbar(values, places, xerr=errors, label=name, **look)
-        for place, value, error in zip(places, values, errors, strict=True):
-            if not np.isnan(value):
-                _write(axis, f"{value:.1f}", (value + error, place), 4)
-
-
-def _draw_counts(axis: Axes, panel: Panel, names: list[str]) -> None:
-    """Two bars from zero, to the right and to the left."""
-    for name, points in panel.items():
-        number = names.index(name)
-        values = [value for _, value, _ in points]
-        look: Any = {"color": COLOURS[5 * number], "hatch": "///" * number, "edgecolor": "black"}
-        axis.barh(np.arange(len(points)), values, 0.7, label=name, linewidth=0.6, **look)
-        for place, value in enumerate(values):
-            align, offset = ("right", -3) if number else ("left", 3)
-            _write(axis, f"{abs(value):.0f}", (value, place), offset, ha=align)
-    axis.axvline(0, color="black", linewidth=0.8)
-    axis.xaxis.set_major_locator(MaxNLocator(integer=True, nbins=7))
-    axis.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{abs(value):g}"))
-
-
-def _write(axis: Axes, text: str, place: tuple[Any, Any], offset: float, **look: Any) -> None:
-    """Put text beside a place, so many points away."""
-    look = {"va": "center", "fontsize": 7, **look}
-    axis.annotate(text, place, xytext=(offset, 0), textcoords="offset points", **look)
 
 
 def same_span(panels: Iterable[Panel]) -> list[tuple[float, float]]:
@@ -219,11 +183,3 @@ def same_span(panels: Iterable[Panel]) -> list[tuple[float, float]]:
         ends.append((float(np.nanmin(values - errors)), float(np.nanmax(values + errors))))
     span = max(MIN_SPAN, *(1.15 * (high - low) for low, high in ends))
     return [((low + high - span) / 2, (low + high + span) / 2) for low, high in ends]
-
-
-def same_count_span(panels: Iterable[Panel]) -> list[tuple[float, float]]:
-    """The same limits for all panels, with room for the numbers."""
-    counts = [[value for own in panel.values() for _, value, _ in own] for panel in panels]
-    ends = np.concatenate(counts)
-    room = 0.08 * max(np.ptp(ends), 4)
-    return [(float(min(ends) - room), float(max(ends) + room))] * len(counts)

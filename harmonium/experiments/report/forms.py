@@ -11,8 +11,8 @@ import itertools
 import math
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal
 
@@ -31,10 +31,7 @@ from harmonium.experiments.report.numbers import (
     Summary,
     compare,
     format_difference,
-    format_duration,
-    format_p,
     format_percent,
-    format_seconds,
     format_setting,
     format_value,
     grouped,
@@ -54,20 +51,30 @@ class Faint(str):
 
 @dataclass(frozen=True)
 class Table:
-    """Rows of text under a header."""
+    """Rows of text under a header. A row need not have every column."""
 
     name: str  # the name of its file, and of its place on the page
     title: str
     caption: str  # what the numbers are and how to read them
-    header: tuple[str, ...]
-    rows: Sequence[tuple[str, ...]]
-    align: str = "ll"  # l, r or c for each column; columns beyond these are aligned to the right
+    records: Sequence[Mapping[str, str]]  # heading -> cell
     details: int = 0  # columns at the end that a terminal, which is narrow, leaves out
+
+    @cached_property
+    def header(self) -> tuple[str, ...]:
+        """The headings of all rows."""
+        return tuple(dict.fromkeys(heading for record in self.records for heading in record))
+
+    @cached_property
+    def rows(self) -> list[tuple[str, ...]]:
+        """The cells of each row."""
+        return [tuple(record.get(head, NOTHING) for head in self.header) for record in self.records]
 
     @property
     def alignments(self) -> str:
-        """l, r or c for every column."""
-        return self.align.ljust(len(self.header), "r")
+        """For every column, r where all its cells begin as numbers do, else l."""
+        columns = zip(*self.rows, strict=True)
+        number = re.compile(rf"[−+]?\d|{NOTHING}|<")
+        return "".join("r" if all(map(number.match, column)) else "l" for column in columns)
 
     @cached_property
     def group_starts(self) -> set[int]:
@@ -79,53 +86,50 @@ class Table:
 
 Panel = dict[str, list[tuple[Any, float, float]]]
 """Name of a series -> its points: place, value, standard error. The place on a line is a number,
-that of a bar the name of its group. AUCs are in percent; NaN where there is none."""
+that of a bar the name of its group. AUCs are in percent; NaN if there is none."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Picture:
     """A figure as data. Its panels share one legend and the scale of their axes."""
 
     name: str  # the name of its files, and of its place on the page
     title: str
     caption: str
-    kind: Literal["lines", "bars", "counts"]  # counts: two series, left and right from zero
-    x_label: str
-    y_label: str = ""
+    kind: Literal["lines", "bars"]
     panels: Mapping[str, Panel]  # title -> what is in it
-    notes: Mapping[str, Sequence[str]] = field(default_factory=dict)  # the text beside each group
+    x_label: str = "Mean AUC (%)"
+    y_label: str = "Mean AUC (%)"  # of lines
     log_x: bool = False
 
 
 Items = list[Table | Picture]
 
 _PERCENT = "Mean over tags and test folds in percent, ± its standard error over folds."
-_BY_CHANCE = "Without any difference, about 2.5 % of the tags count as better and as many as worse."
+_BY_CHANCE = "Without any difference, about 2.5 % of the tags count as better, and 2.5 % as worse."
 MIN_LABELS = 30
 """The labels that a point of the reliability diagram needs."""
 
 CAPTIONS = {
     "differences": "Both: what the two have in common. Difference: of the means, in percentage "
-    "points, ± its paired standard error over test folds; p: two-sided paired t-test over folds. "
-    "The folds share training clips, so p is somewhat too small. Better and worse: tags whose own "
-    f"test is significant at 95 %. {_BY_CHANCE} Holm and BH: counts that remain after correcting "
-    "for the number of tags by Holm's or Benjamini and Hochberg's method.",
+    "points, ± its paired standard error over test folds; p: two-sided paired t-test over folds, "
+    "which share training clips, so p is somewhat too small. Better and worse: tags whose own test "
+    f"is significant at 95 %. {_BY_CHANCE} Holm and BH: counts after Holm's or Benjamini and "
+    "Hochberg's correction for the number of tags.",
     "search": "Mean AUC over tags on the validation folds of the search, and over test folds, with "
-    "its standard error; beside it, on how many test folds the setting was chosen. Each stage "
-    "keeps what the one before has chosen.",
+    "its standard error. Each stage keeps what the one before has chosen.",
     "search-tried": "Mean validation AUC in percent, ± its standard error over test folds; its "
-    "difference to the best of the stage in percentage points, ± the paired standard error; on how "
-    "many test folds the setting was chosen. Bold: the best of its stage on average.",
-    "calibration": "Of all probabilities of the test folds, in bins: the mean difference between "
-    "what was predicted and how often it was true; 0 is best. Corrected: by what is true of the "
+    "difference to the best of the stage, ± the paired standard error; on how many test folds the "
+    "setting was chosen. Bold: the best of its stage on average.",
+    "calibration": "The mean difference between what was predicted and how often it was true, over "
+    "all probabilities of the test folds in bins; 0 is best. Corrected: by what is true of the "
     "validation clips, where the model does so.",
     "reliability": "All tags of the test folds, with no tag known. On the line “perfect” "
     f"probabilities mean what they say. Points of fewer than {MIN_LABELS} labels are left out.",
     "times": "Train, to the best epoch, test: seconds of one run with the chosen settings, the "
-    "median. All runs: everything that the finished test folds took, search, smoothing and testing "
-    "included, if done one run after the other. Memory: the largest of any process, which may have "
-    "done other runs before. The paper reports about 48 CPU-hours for training a DRBM on its "
-    "MajorMiner data.",
+    "median. All runs: everything that the finished test folds took, if done one run after the "
+    "other. Memory: the largest of any process, which may have done other runs before. The paper "
+    "reports about 48 CPU-hours for training a DRBM on its MajorMiner data.",
     "unfinished": "An arm is a model on a dataset, trained in one way. Means are over the test "
     "folds that are finished.",
 }
@@ -162,113 +166,95 @@ _PAPER_SETTINGS: dict[str, dict[str, dict[str, float]]] = {
 # Parts of every form
 
 
-def _score_cells(scores: Sequence[Score | None]) -> list[str]:
+def _score_cells(scores: Mapping[Any, Score | None]) -> dict[Any, str]:
     """Mean and standard error of each score, and how many folds where not all are finished.
 
     The best of two or more complete ones is bold, equals included.
     """
-    means = [format_percent(s.mean) if s and s.complete else NOTHING for s in scores]
-    known = [mean for mean in means if mean != NOTHING]
-    best = max(known, key=float) if len(known) > 1 else None
-    cells = []
-    for score, mean in zip(scores, means, strict=True):
+    complete = {key: format_percent(s.mean) for key, s in scores.items() if s and s.complete}
+    means = {key: mean for key, mean in complete.items() if mean != NOTHING}
+    best = max(means.values(), key=float) if len(means) > 1 else None
+    cells = {}
+    for key, score in scores.items():
         text = format_percent(score.mean, score.error) if score else NOTHING
         if score and not score.complete:
             text += f" ({score.n_finished}/{len(score.finished)})"
-        cells.append(Bold(text) if mean == best else text)
+        cells[key] = Bold(text) if best and means.get(key) == best else text
     return cells
 
 
-Pair = tuple[str, str, str, str, Comparison]
-"""A dataset, two scores that are compared and what else both are, in words; and the comparison."""
-
-
-def _pairs(summary: Summary, axis: str, *, every: bool = False) -> list[Pair]:
+def _pairs(summary: Summary, axis: str, *, every: bool = False) -> list[Comparison]:
     """Scores that differ on one axis only: each less the first of them, or ``every`` two."""
     common = summary.varying("dataset", axis)
     pairs = []
     for first, *rest in grouped(summary.scores, "dataset", *common).values():
         of_first = [(score, first) for score in rest]
-        for one, other in itertools.combinations([first, *rest], 2) if every else of_first:
-            if found := compare(one, other):
-                names = (one.name((axis,)), other.name((axis,)))
-                both = one.name(common) if common else NOTHING
-                pairs.append((one.axes["dataset"], *names, both, found))
-    return pairs
+        for two in itertools.combinations([first, *rest], 2) if every else of_first:
+            pairs.append(compare(*two, (axis,), common))
+    return [pair for pair in pairs if pair]
 
 
 def _difference_table(
-    pairs: list[Pair], name: str = "differences", title: str = "Differences on the same folds"
+    pairs: list[Comparison], name: str = "differences", title: str = "Differences on the same folds"
 ) -> Table:
     """A row per comparison."""
-    counts = [f"{which}{end}" for end in CORRECTIONS.values() for which in ("Better", "Worse")]
-    rows = []
-    for *texts, pair in pairs:
-        difference = (format_difference(pair.difference, pair.error), format_p(pair.p))
-        numbers = [pair.n_tested, pair.common.sum()]
-        for test in pair.tests.values():
-            numbers += [test.n_better, test.n_worse]
-        rows.append((*texts, *difference, *map(str, numbers)))
-    header = ("Dataset", "Score", "Less", "Both", "Difference", "p", "Tags", "Folds", *counts)
-    return Table(name, title, CAPTIONS["differences"], header, rows, "llll", len(counts) - 2)
+    records = []
+    for pair in pairs:
+        record = dict(zip(("Dataset", "Score", "Less", "Both"), pair.names, strict=True))
+        record["Difference"] = format_difference(pair.difference, pair.error)
+        record["p"] = "< 0.001" if pair.p < 0.001 else f"{pair.p:.3f}".replace("nan", NOTHING)
+        record |= {"Tags": str(pair.n_tested), "Folds": str(pair.folds.sum())}
+        for end, test in zip(CORRECTIONS.values(), pair.tests.values(), strict=True):
+            record |= {f"Better{end}": str(test.n_better), f"Worse{end}": str(test.n_worse)}
+        records.append(record)
+    return Table(name, title, CAPTIONS["differences"], records, details=2 * len(CORRECTIONS) - 2)
 
 
 # Comparison: Table 2, Figures 4 and 5
-
-_SIGN = {False: "−", True: "+"}
-"""How Table 2 shows whether tags are smoothed."""
 
 Rows = dict[tuple[str, bool], dict[str, Score]]
 """The rows of Table 2: (dataset, whether smoothed) -> model -> score, for those that have one."""
 
 
 def _rows(summary: Summary) -> tuple[Rows, list[str]]:
-    """The rows of Table 2 and the names of the models."""
+    """The rows of Table 2, raw tags before smoothed ones, and the names of the models."""
     axes = ("model", *summary.varying("dataset", "smoothing", "model"))
-    alike = grouped(summary.scores, "dataset", "smoothing")
-    places = itertools.product(grouped(summary.scores, "dataset"), _SIGN)
-    rows = {at: {score.name(axes): score for score in alike[at]} for at in places if at in alike}
+    rows: Rows = {}
+    for dataset, scores in grouped(summary.scores, "dataset").items():
+        for score in sorted(scores, key=lambda score: score.arm.smoothing):
+            rows.setdefault((dataset, score.arm.smoothing), {})[score.name(axes)] = score
     return rows, list(dict.fromkeys(name for scores in rows.values() for name in scores))
 
 
 def comparison(summary: Summary) -> Items:
     """Table 2; every model against every other, and smoothed against raw tags; ranks."""
     rows, models = _rows(summary)
-    pairs = _pairs(summary, "model", every=True)
+    pairs, smoothed = _pairs(summary, "model", every=True), _pairs(summary, "smoothing")
     first = summary.scores[0].arm.model.name
-    mixed: list[Pair] = []  # the first model on raw tags, the others on smoothed ones
-    for dataset, scores in grouped(summary.scores, "dataset").items():
-        raw = [s for s in scores if s.arm.model.name == first and not s.arm.smoothing]
-        others = [s for s in scores if s.arm.model.name != first and s.arm.smoothing]
-        for one, other in itertools.product(raw, others):
-            if found := compare(one, other):
-                names = (f"{first}, raw", f"{other.arm.model.name}, smoothed")
-                mixed.append((dataset, *names, NOTHING, found))
-    base = {dataset: common for dataset, *_, common, _ in reversed(pairs)}  # raw tags, if any
-    of_first = [
-        (dataset, f"{first} against {second}", found)
-        for dataset, one, second, common, found in pairs
-        if one == first and common == base[dataset]
+    mixed = [
+        compare(one, other, ("model", "smoothing"))
+        for one, other in itertools.permutations(summary.scores, 2)
+        if one.axes["dataset"] == other.axes["dataset"]
+        and (one.arm.model.name == first and not one.arm.smoothing)
+        and (other.arm.model.name != first and other.arm.smoothing)
     ]
-    smoothed = _pairs(summary, "smoothing")
+    base = {pair.names[0]: pair.names[3] for pair in reversed(pairs)}  # raw tags, if any
+    of_first = [p for p in pairs if p.names[1] == first and p.names[3] == base[p.names[0]]]
+    worth = "significantly better or worse"
+    other_model = f"Tags on which {first} is {worth} than another model"
+    smoothing = f"Tags on which smoothing the training tags is {worth}"
     title = "Every model less every other, on the same folds"
     title_smoothed = "Smoothed less raw training tags, on the same folds"
     return [
         _auc_table(rows, models),
-        _difference_table([*pairs, *mixed], title=title),
+        _difference_table([*pairs, *filter(None, mixed)], title=title),
         _count_figure(
-            of_first,
-            name="tags-better",
-            title=f"Tags on which {first} is significantly better or worse than another model "
-            "(as in the paper's Figure 4)",
-            whose=first,
+            {pair: f"{first} against {pair.names[2]}" for pair in of_first},
+            *("tags-better", f"{other_model} (as in the paper's Figure 4)", first),
         ),
         _count_figure(
-            [(dataset, common, found) for dataset, _, _, common, found in smoothed],
-            name="tags-smoothing",
-            title="Tags on which smoothing the training tags is significantly better or worse "
-            "(as in the paper's Figure 5)",
-            whose="smoothed",
+            {pair: pair.names[3] for pair in smoothed},
+            *("tags-smoothing", f"{smoothing} (as in the paper's Figure 5)", "smoothed"),
         ),
         _difference_table(smoothed, "differences-smoothing", title_smoothed),
         *_ranks(rows, models),
@@ -276,84 +262,76 @@ def comparison(summary: Summary) -> Items:
 
 
 def _auc_table(rows: Rows, models: list[str]) -> Table:
-    cells: list[tuple[str, ...]] = []
+    records: list[dict[str, str]] = []
     seldom: dict[str, None] = {}
     for (dataset, smoothing), scores in rows.items():
-        n_tags = max(len(score.tags) for score in scores.values())
-        of_models = _score_cells([scores.get(name) for name in models])
-        cells.append((dataset, str(n_tags), _SIGN[smoothing], *of_models))
-        spec = next(iter(scores.values())).arm.dataset
+        best = max(scores.values(), key=lambda score: score.n_finished)
+        head = {"Dataset": dataset, "Tags": str(len(best.tags)), "Sm": "−+"[smoothing]}
+        records.append(head | _score_cells({name: scores.get(name) for name in models}))
+        spec = best.arm.dataset
         printed = _PAPER_AUCS.get((spec.name, spec.n_tags or 0, smoothing))
         if printed:
             aucs = dict(zip(_PAPER_MODELS, map(str, printed), strict=True))
-            head = (f"{dataset}, paper", str(spec.n_tags), _SIGN[smoothing])
-            cells.append(tuple(map(Faint, (*head, *(aucs.get(m, NOTHING) for m in models)))))
-        score = max(scores.values(), key=lambda score: score.n_finished)
-        in_folds = (~np.isnan(score.aucs[score.finished])).sum(axis=0)
-        if n_seldom := (in_folds < score.n_finished).sum():
+            head |= {"Dataset": f"{dataset}, paper", "Tags": str(spec.n_tags)}
+            head |= {model: aucs.get(model, NOTHING) for model in models}
+            records.append({heading: Faint(text) for heading, text in head.items()})
+        in_folds = (~np.isnan(best.aucs[best.finished])).sum(axis=0)
+        if n_seldom := (in_folds < best.n_finished).sum():
             seldom[f"{dataset} {n_seldom} ({(in_folds <= 1).sum()})"] = None
     caption = (
         f"{_PERCENT} Tags: how many were scored. Sm: trained on tags as people gave them (−) or "
         "smoothed (+); always tested on the former. Bold: the best of the row."
     )
     if any(not score.complete for scores in rows.values() for score in scores.values()):
-        caption += " A fraction: so many test folds are finished; such a score is never bold."
+        caption += " A fraction counts the finished test folds; such a score is never bold."
     if seldom:
         caption += (
             " Tags that are not scored in every fold, because a fold has no positive or no "
             "negative clip of theirs, and in brackets those scored in one fold at most: "
             f"{'; '.join(seldom)}. The latter have no test of their own."
         )
-    if len(cells) > len(rows):
+    if len(records) > len(rows):
         caption += f" Rows marked “paper”: {CITATION}, Table 2."
     title = "Mean AUC by dataset and model (as in the paper's Table 2)"
-    return Table("auc", title, caption, ("Dataset", "Tags", "Sm", *models), cells, "lrc")
+    return Table("auc", title, caption, records)
 
 
-def _count_figure(
-    pairs: Iterable[tuple[str, str, Comparison]], *, name: str, title: str, whose: str
-) -> Picture:
-    """Bars to the right and to the left, of (dataset, what is compared, comparison)."""
+def _count_figure(pairs: Mapping[Comparison, str], name: str, title: str, whose: str) -> Picture:
+    """The tags better and worse, of comparisons and what each is called."""
     panels: dict[str, Panel] = {}
-    for dataset, compared, found in pairs:
-        folds = "" if found.common.all() else f", {found.common.sum()} folds"
-        group, test = f"{compared}, {found.n_tested} tags{folds}", found.tests["none"]
-        panel = panels.setdefault(dataset, {f"{whose} better": [], f"{whose} worse": []})
+    for pair, called in pairs.items():
+        folds = "" if pair.folds.all() else f", {pair.folds.sum()} folds"
+        group, test = f"{called}, {pair.n_tested} tags{folds}", pair.tests["none"]
+        panel = panels.setdefault(pair.names[0], {f"{whose} better": [], f"{whose} worse": []})
         for points, count in zip(panel.values(), (test.n_better, -test.n_worse), strict=True):
-            points.append((group, count, 0.0))
-    return Picture(
-        name=name,
-        title=title,
-        caption=f"To the right, the tags on which {whose} is better; to the left, those on which "
-        "it is worse: two-sided paired t-test over test folds for each tag, at 95 %. "
-        f"{_BY_CHANCE}",
-        kind="counts",
-        x_label="Number of tags",
-        panels=panels,
+            points.append((group, count, math.nan))
+    caption = (
+        f"To the right, the tags on which {whose} is better; to the left, those on which it is "
+        f"worse: two-sided paired t-test over test folds for each tag, at 95 %. {_BY_CHANCE}"
     )
+    return Picture(name, title, caption, "bars", panels, "Number of tags")
 
 
 def _ranks(rows: Rows, models: list[str]) -> list[Table]:
     """Average ranks over datasets, of which the raw rows count, with Nemenyi's difference."""
-    raw = {dataset: rows[dataset, smoothing] for dataset, smoothing in reversed(rows)}
+    raw = {dataset: rows.get((dataset, False), scores) for (dataset, _), scores in rows.items()}
     used = {
         dataset: [scores[name].mean for name in models]
-        for dataset, scores in reversed(raw.items())
+        for dataset, scores in raw.items()
         if all(name in scores and scores[name].complete for name in models)
     }
     if len(models) < 3 or len(used) < 2:
         return []
     test = friedman(list(used.values()))
-    ranks = sorted(zip(test.average_ranks, models, strict=True), key=lambda pair: pair[0])
     caption = (
         f"Over {', '.join(used)}, raw tags; 1 is best. Friedman's χ² = {test.statistic:.2f}, p = "
         f"{test.p:.3g}. Ranks {test.critical_difference:.2f} apart differ significantly (Nemenyi, "
         "5 %), if p is below 0.05. The test takes the datasets as independent; those that share "
         "clips are not."
     )
-    words = ("ranks", "Average rank of each model over datasets", caption)
-    cells = [(model, f"{rank:.2f}") for rank, model in ranks]
-    return [Table(*words, ("Model", "Average rank"), cells, align="l")]
+    ranks = sorted(zip(test.average_ranks, models, strict=True), key=lambda pair: pair[0])
+    records = [{"Model": model, "Average rank": f"{rank:.2f}"} for rank, model in ranks]
+    return [Table("ranks", "Average rank of each model over datasets", caption, records)]
 
 
 def per_tag_csv(summary: Summary) -> str:
@@ -361,35 +339,31 @@ def per_tag_csv(summary: Summary) -> str:
 
     And for each model after the first, the p value of the paired t-test against the first.
     """
-    rows, models = _rows(summary)
-    first, *others = models
+    rows, (first, *others) = _rows(summary)
     frames = []
     for (dataset, smoothing), scores in rows.items():
-        tags = next(iter(scores.values())).tags
-        columns = dict.fromkeys(models, np.full(len(tags), np.nan))
-        columns |= {name: mean_known(score.aucs, axis=0) for name, score in scores.items()}
+        columns = {name: mean_known(score.aucs, axis=0) for name, score in scores.items()}
         for other in others:
-            pair = compare(scores.get(first), scores.get(other))
-            p = pair.tests["none"].p if pair else np.full(len(tags), np.nan)
-            columns[f"p {first} against {other}"] = p
+            if {first, other} <= scores.keys() and (pair := compare(scores[first], scores[other])):
+                columns[f"p {first} against {other}"] = pair.tests["none"].p
         texts = {
             name: [None if math.isnan(value) else f"{value:.6g}" for value in values]
             for name, values in columns.items()
         }
-        head = {"dataset": dataset, "trained on": format_value("smoothing", smoothing), "tag": tags}
-        frames.append(pl.DataFrame(head | texts))
-    return pl.concat(frames, how="vertical_relaxed").write_csv()
+        head = {"dataset": dataset, "trained on": format_value("smoothing", smoothing)}
+        frames.append(pl.DataFrame(head | {"tag": next(iter(scores.values())).tags} | texts))
+    return pl.concat(frames, how="diagonal_relaxed").write_csv()
 
 
 # Curves and bars: mean AUCs along an axis
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class AxisForm:
     """A form that shows mean AUCs along an axis, as a table and a figure of the same numbers."""
 
     axis: str
-    kind: Literal["lines", "bars"] = "lines"
+    kind: Literal["lines", "bars"]
     title: str
     note: str = ""
     heading: str = "{}"  # the heading of a column of the table; {} is the value on the axis
@@ -399,15 +373,13 @@ class AxisForm:
 
 AXIS_FORMS = {
     "damping": AxisForm(
-        axis="damping",
-        title="Mean AUC against the damping of loopy belief propagation (as in the paper's "
-        "Figure 2)",
+        *("damping", "lines"),
+        "Mean AUC by the damping of loopy belief propagation (as in the paper's Figure 2)",
         heading="β = {}",
         x_label="Damping factor β",
     ),
     "completion": AxisForm(
-        axis="known",
-        title="Mean AUC of the unknown tags by what is known of the others",
+        *("known", "lines", "Mean AUC of the unknown tags by what is known of the others"),
         note=" The model is given a random share of each test clip's tags, or each of the clip's "
         "true tags in turn, if it has two or more; the AUC is that of the tags not given. A model "
         "that takes no tags predicts from the audio alone.",
@@ -415,143 +387,114 @@ AXIS_FORMS = {
         x_label="Known tags of the clip (%)",
     ),
     "learning-curve": AxisForm(
-        axis="clips",
-        title="Mean AUC against the number of training clips",
+        *("clips", "lines", "Mean AUC against the number of training clips"),
         note=" “All” are the clips of all folds but two.",
         heading="{} clips",
         x_label="Training clips (logarithmic scale)",
     ),
     "approximations": AxisForm(
-        axis="inference",
-        kind="bars",
-        title="Mean AUC by the approximations used for training and for testing "
-        "(as in the paper's Figure 3)",
+        *("inference", "bars"),
+        "Mean AUC by the approximations of training and testing (as in the paper's Figure 3)",
         note=" CD: contrastive divergence; PL: pseudo-likelihood; MF: mean field; LBP: loopy "
         "belief propagation.",
         heading="tested with {}",
     ),
     "feature-groups": AxisForm(
-        axis="features", kind="bars", title="Mean AUC by the features that a model is given"
+        *("features", "bars", "Mean AUC by the features that a model is given")
     ),
 }
-
 _CLIPS = (
     " Clips count alike; with one true tag known, a clip counts with the mean over its true tags. "
     "A clip without a true tag or without a false one among the others is left out."
 )
 WITHIN_CLIPS = {
-    measure: replace(AXIS_FORMS["completion"], table=table, title=title, note=f" {note}{_CLIPS}")
-    for measure, table, title, note in (
-        (
-            *("clip_auc", "clip-auc", "AUC within a clip"),
-            "How often a true tag of a clip is ranked before a false one.",
-        ),
-        (
-            *("clip_precision_at_3", "clip-precision", "Precision at 3 within a clip"),
-            "How many of the three tags ranked first are true.",
-        ),
-    )
+    "clip_auc": AxisForm(
+        *("known", "lines", "AUC within a clip"),
+        f" How often a true tag of a clip is ranked before a false one.{_CLIPS}",
+        *("{} known", "", "clip-auc"),
+    ),
+    "clip_precision_at_3": AxisForm(
+        *("known", "lines", "Precision at 3 within a clip"),
+        f" How many of the three tags ranked first are true.{_CLIPS}",
+        *("{} known", "", "clip-precision"),
+    ),
 }
 """The measures within clips, each with its form."""
 
 
 def along_axis(summary: Summary) -> Items:
-    """The table, the differences, and the figure: a line or a group of bars per row."""
+    """A table, differences and a figure; for known tags, tables of the measures within clips."""
     form = AXIS_FORMS[summary.recipe.form]
     if form.axis == "damping" and form.axis not in summary.recipe.vary:
         raise DataError("A recipe of the form 'damping' needs damping = [...] under [vary].")
-    headings, grid = _grid(summary, form)
+    items = _axis_items(summary, form)
+    for measure, of_clips in WITHIN_CLIPS.items() if form.axis == "known" else ():
+        within = summary.within_clips(measure)
+        if any(not np.isnan(score.mean) for score in within.scores):
+            items += _axis_items(within, of_clips)[:2]
+    return items
+
+
+def _axis_items(summary: Summary, form: AxisForm) -> Items:
+    """A row per dataset and model, a column per place on the axis; the differences; and the figure.
+
+    A row is a line or a group of bars. More known tags or clips are not compared with fewer.
+    """
+    positions: dict[str, float] = {}
+    grid: dict[str, dict[str, dict[str, Score]]] = {}  # dataset -> name of a row -> place -> score
+    own = summary.varying("dataset", form.axis)
+    for score in summary.scores:
+        place = form.heading.format(format_value(form.axis, score.axes[form.axis]))
+        lines = grid.setdefault(score.axes["dataset"], {})
+        lines.setdefault(score.name(own), {})[place] = score
+        positions[place] = max(_position(form, score), positions.get(place, 0.0))
+    places = sorted(positions, key=lambda place: positions[place])
+    records: list[dict[str, str]] = []
     panels: dict[str, Panel] = {}
     for dataset, lines in grid.items():
+        compared = [[(name, place) for place in places] for name in lines]
+        cells: dict[tuple[str, str], str] = {}
+        for keys in compared if form.kind == "bars" else zip(*compared, strict=True):
+            cells |= _score_cells({(name, place): lines[name].get(place) for name, place in keys})
         panel = panels.setdefault(dataset, {})
-        for name, scores in lines.items():
-            for heading, score in zip(headings, scores, strict=True):
-                mean, error = (score.mean, score.error) if score else (math.nan, math.nan)
+        for name, line in lines.items():
+            row = {place: cells[name, place] for place in places}
+            records.append({"Dataset": dataset, "Model": name} | row)
+            for place in places:
+                at = line.get(place)
+                auc = (100 * at.mean, 100 * at.error) if at else (math.nan, math.nan)
                 if form.kind == "bars":
-                    panel.setdefault(heading, []).append((name, 100 * mean, 100 * error))
-                elif score and not math.isnan(x := _position(score, form.axis)):
-                    panel.setdefault(name, []).append((x, 100 * mean, 100 * error))
-        if form.kind == "lines":
-            panels[dataset] = {name: sorted(points) for name, points in panel.items()}
-    figure = Picture(
-        name=summary.recipe.form,
-        title=form.title,
-        caption=f"{_PERCENT}{form.note}",
-        kind=form.kind,
-        x_label=form.x_label,
-        y_label="Mean AUC (%)",
-        log_x=form.axis == "clips",
-        panels=panels,
-    )
-    return [_axis_table(summary, form), _difference_table(_pairs_along(summary, form)), figure]
-
-
-def _pairs_along(summary: Summary, form: AxisForm) -> list[Pair]:
-    """Comparisons on every axis, but not of more known tags or more clips with fewer."""
-    but = [axis for axis in ("known", "clips") if axis == form.axis]
-    return [pair for axis in summary.varying("dataset", *but) for pair in _pairs(summary, axis)]
-
-
-def _grid(summary: Summary, form: AxisForm) -> tuple[list[str], dict[str, dict[str, list[Any]]]]:
-    """The places on the axis in words, and dataset -> name of a row -> its score at each place."""
-
-    def order(value: Any) -> Any:
-        """Numbers by size, but all clips come last, and one tag after none; words as they come."""
-        if form.kind == "bars":
-            return 0
-        return 1e-9 if value == ONE else math.inf if form.axis == "clips" and not value else value
-
-    places = sorted(grouped(summary.scores, form.axis), key=order)
-    axes = summary.varying("dataset", form.axis)
-    grid: dict[str, dict[str, list[Any]]] = {}
-    for score in summary.scores:
-        lines = grid.setdefault(score.axes["dataset"], {})
-        line = lines.setdefault(score.name(axes), [None] * len(places))
-        line[places.index(score.axes[form.axis])] = score
-    return [form.heading.format(format_value(form.axis, place)) for place in places], grid
-
-
-def _axis_table(summary: Summary, form: AxisForm) -> Table:
-    """A row per dataset and model, a column per place on the axis."""
-    headings, grid = _grid(summary, form)
-    rows: list[tuple[str, ...]] = []
-    for dataset, lines in grid.items():
-        if form.kind == "bars":
-            rows += [(dataset, name, *_score_cells(line)) for name, line in lines.items()]
-        else:
-            columns = [_score_cells(column) for column in zip(*lines.values(), strict=True)]
-            rows += [(dataset, *cells) for cells in zip(lines, *columns, strict=True)]
+                    panel.setdefault(place, []).append((name, *auc))
+                elif at and at.axes[form.axis] != ONE and positions[place] < math.inf:
+                    panel.setdefault(name, []).append((_position(form, at), *auc))
     best = "row" if form.kind == "bars" else "dataset in the column"
     caption = f"{_PERCENT} Bold: the best of the {best}.{form.note}"
     name = f"{summary.recipe.form}-{form.table}"
-    return Table(name, form.title, caption, ("Dataset", "Model", *headings), rows)
+    axes = summary.varying("dataset", *{"known", "clips"} & {form.axis})
+    pairs = [pair for axis in axes for pair in _pairs(summary, axis)]
+    words = [f"{name}-differences", f"{form.title}: differences on the same folds"]
+    figure = (summary.recipe.form, form.title, f"{_PERCENT}{form.note}", form.kind, panels)
+    return [
+        Table(name, form.title, caption, records),
+        _difference_table(pairs, *([] if form.table == "auc" else words)),
+        Picture(*figure, form.x_label, log_x=form.axis == "clips"),
+    ]
 
 
-def _position(score: Score, axis: str) -> float:
-    """Where a score lies on the x axis; all clips are as many as were trained on.
+def _position(form: AxisForm, score: Score) -> float:
+    """Where a score lies on the x axis, words all at one; all clips are as many as were trained on.
 
-    NaN for one known tag, which is no place on the axis.
+    One known tag has no place: it comes after no tag, just above 0.
     """
-    value = score.axes[axis]
-    if axis == "known":
-        return math.nan if value == ONE else 100.0 * value
-    if axis != "clips" or value:
-        return float(value)
-    clips = measured(score.final_runs, "clips")
-    return float(np.median(clips)) if len(clips) else math.nan
-
-
-def completion(summary: Summary) -> Items:
-    """The AUC by tag as curves; then, by each measure within clips, a table and the differences."""
-    items = along_axis(summary)
-    for measure, form in WITHIN_CLIPS.items():
-        of_clips = summary.within_clips(measure)
-        if any(not np.isnan(score.mean) for score in of_clips.scores):
-            name = f"{summary.recipe.form}-{form.table}-differences"
-            title = f"{form.title}: differences on the same folds"
-            pairs = _pairs_along(of_clips, form)
-            items += [_axis_table(of_clips, form), _difference_table(pairs, name, title)]
-    return items
+    value = score.axes[form.axis]
+    if form.kind == "bars":
+        return 0.0
+    if form.axis == "known":
+        return 100.0 * (1e-9 if value == ONE else value)
+    if form.axis == "clips" and not value:
+        clips = measured(score.final_runs, "clips")
+        return float(np.median(clips)) if len(clips) else math.inf
+    return float(value)
 
 
 # Search: Table 1
@@ -564,40 +507,34 @@ def search(summary: Summary) -> Items:
         raise DataError(
             "A recipe of the form 'search' needs a model with search = {...} of several values."
         )
-    rows: list[tuple[str, ...]] = []
-    figures: Items = []
-    for dataset, arms in grouped(searched, "dataset").items():
-        panels: dict[str, Panel] = {}
-        notes: dict[str, list[str]] = {}
-        for arm in arms:
-            model = summary.arm_name(arm)
-            for number, (points, aucs) in enumerate(arm.stages, start=1):
-                title = f"{model}, stage {number}" if len(arm.stages) > 1 else model
-                names = [", ".join(itertools.starmap(format_setting, p.items())) for p in points]
-                means, errors = mean_known(aucs, axis=0), [standard_error(c) for c in aucs.T]
-                chosen = np.bincount(aucs.argmax(axis=1), minlength=len(points))
-                scaled = zip(names, 100 * means, 100 * np.array(errors), strict=True)
-                panels[title] = {"": list(scaled)}
-                notes[title] = [f"chosen {times}×" if times else "" for times in chosen]
-                less = aucs - aucs[:, [means.argmax()]]
-                for i, (name, mean, error) in enumerate(zip(names, means, errors, strict=True)):
-                    auc = format_percent(mean, error, digits=2)
-                    auc = Bold(auc) if mean == means.max() else auc
-                    apart = format_difference(less[:, i].mean(), standard_error(less[:, i]))
-                    rows.append((dataset, model, str(number), name, auc, apart, str(chosen[i])))
-        figure = Picture(
-            name="search-" + re.sub(r"[^a-z0-9]+", "-", dataset.lower()).strip("-"),
-            title=f"{dataset}: validation AUC by setting",
-            caption=CAPTIONS["search"],
-            kind="bars",
-            x_label="Mean validation AUC (%)",
-            panels=panels,
-            notes=notes,
+    records = []
+    panels: dict[str, dict[str, Panel]] = {}
+    for arm in searched:
+        dataset, model = arm.axes["dataset"], summary.arm_name(arm)
+        for number, (points, aucs) in enumerate(arm.stages, start=1):
+            title = f"{model}, stage {number}" if len(arm.stages) > 1 else model
+            series = panels.setdefault(dataset, {}).setdefault(title, {"": []})[""]
+            means, times_chosen = mean_known(aucs, axis=0), Counter(aucs.argmax(axis=1).tolist())
+            for i, (point, mean) in enumerate(zip(points, means, strict=True)):
+                setting = ", ".join(itertools.starmap(format_setting, point.items()))
+                error, less = standard_error(aucs[:, i]), aucs[:, i] - aucs[:, means.argmax()]
+                auc, chosen = format_percent(mean, error, digits=2), times_chosen[i]
+                name = f"{setting} (chosen {chosen}×)" if chosen else setting
+                series.append((name, 100 * mean, 100 * error))
+                record = {"Dataset": dataset, "Model": model, "Stage": str(number)}
+                record["Setting"] = setting
+                record["Validation AUC"] = Bold(auc) if mean == means.max() else auc
+                record["Less the best"] = format_difference(less.mean(), standard_error(less))
+                records.append(record | {"Chosen": str(chosen)})
+    figures = [
+        Picture(
+            "search-" + re.sub(r"[^a-z0-9]+", "-", dataset.lower()).strip("-"),
+            f"{dataset}: validation AUC by setting",
+            *(CAPTIONS["search"], "bars", of_arms, "Mean validation AUC (%)"),
         )
-        figures.append(figure)
-    header = ("Dataset", "Model", "Stage", "Setting", "Validation AUC", "Less the best", "Chosen")
-    words = ("search-tried", "Every setting tried", CAPTIONS["search-tried"])
-    tried = Table(*words, header, rows, align="llcl")
+        for dataset, of_arms in panels.items()
+    ]
+    tried = Table("search-tried", "Every setting tried", CAPTIONS["search-tried"], records)
     return [settings_table(summary), *figures, tried]
 
 
@@ -605,37 +542,36 @@ def settings_table(summary: Summary) -> Table:
     """A row per arm: what was chosen on how many test folds; no rows if nothing was searched."""
     finished = [arm[0] for arm in summary.arms if arm[0].n_finished]
     keys = list(dict.fromkeys(k for arm in finished for points, _ in arm.stages for k in points[0]))
-    rows: list[tuple[str, ...]] = []
+    names = {key: SETTING_NAMES.get(key, key.replace("_", " ")) for key in keys}
+    headings = {k: n[0].upper() + n[1:] if n.isascii() else n for k, n in names.items()}
+    records: list[dict[str, str]] = []
     from_paper: set[tuple[str, str]] = set()
     for arm in finished if keys else ():
         place = dataset, model = (arm.arm.dataset.name, arm.arm.model.name)
-        label = arm.axes["dataset"]
-        valid = format_percent(float(mean_known(arm.valid_aucs)), standard_error(arm.valid_aucs))
-        choices = [_format_choices(k, [state.settings or {} for state in arm.states]) for k in keys]
-        aucs = (valid, format_percent(arm.mean, arm.error))
-        rows.append((label, summary.arm_name(arm), *choices, *aucs))
+        chosen = [state.settings or {} for state in arm.states]
+        valid = (float(mean_known(arm.valid_aucs)), standard_error(arm.valid_aucs))
+        head = {"Dataset": arm.axes["dataset"], "Model": summary.arm_name(arm)}
+        head |= {headings[key]: _format_choices(key, chosen) for key in keys}
+        head |= {"Validation AUC": format_percent(*valid)}
+        records.append(head | {"Test AUC": format_percent(arm.mean, arm.error)})
         printed = _PAPER_SETTINGS.get(dataset, {}).get(model)
         if printed and place not in from_paper:
-            values = [format_value(k, printed[k]) if k in printed else NOTHING for k in keys]
-            rows.append(tuple(map(Faint, (label, f"{model}, paper", *values, NOTHING, NOTHING))))
+            texts = {headings[k]: format_value(k, v) for k, v in printed.items() if k in keys}
+            row = {"Dataset": head["Dataset"], "Model": f"{model}, paper"} | texts
+            records.append({heading: Faint(row.get(heading, NOTHING)) for heading in records[-1]})
             from_paper.add(place)
-    names = [SETTING_NAMES.get(key, key.replace("_", " ")) for key in keys]
-    headings = [name[0].upper() + name[1:] if name[0].isascii() else name for name in names]
     recipe = summary.recipe
     amounts = " and ".join(format_value("known", amount) for amount in recipe.search_known)
-    return Table(
-        name="settings",
-        title="Settings found by the search (as in the paper's Table 1)",
-        caption="Chosen for each test fold by the mean AUC on validation folds (so many: "
-        f"{recipe.search_folds})"
-        + (f", with {amounts} of the tags known" if recipe.search_known != (0.0,) else "")
-        + "; the test fold has no part in it. ×n: on n of the test folds; without it, on all. AUCs "
-        "are of the chosen settings, in percent, ± the standard error over folds."
-        + (f" Rows marked “paper”: {CITATION}, Table 1." if from_paper else ""),
-        header=("Dataset", "Model", *headings, "Validation AUC", "Test AUC"),
-        align="ll" + "l" * len(keys),
-        rows=rows,
+    known = f", with {amounts} of the tags known" if recipe.search_known != (0.0,) else ""
+    caption = (
+        "Chosen for each test fold by the mean AUC on validation folds "
+        f"({recipe.search_folds} in all){known}; the test fold is not used. ×n: on n of the test "
+        "folds; without it, on all. AUCs are of the chosen settings, in percent, ± the standard "
+        "error over folds."
     )
+    caption += f" Rows marked “paper”: {CITATION}, Table 1." if from_paper else ""
+    title = "Settings found by the search (as in the paper's Table 1)"
+    return Table("settings", title, caption, records)
 
 
 def _format_choices(key: str, chosen: Sequence[dict[str, Any]]) -> str:
@@ -653,32 +589,27 @@ def _format_choices(key: str, chosen: Sequence[dict[str, Any]]) -> str:
 def reliability_items(summary: Summary) -> Items:
     """The errors of all probabilities, and the diagram of those with no tag known."""
     axes = ("model", *summary.varying("dataset", "model"))
-    rows: list[tuple[str, ...]] = []
+    records = []
     panels: dict[str, Panel] = {}
     for score in summary.scores:
         if not score.reliability:
             continue
         dataset, name = score.axes["dataset"], score.name(axes)
         plain, corrected = score.reliability["plain"], score.reliability["corrected"]
-        rows.append((dataset, name, f"{plain.error:.4f}", f"{corrected.error:.4f}"))
+        errors = {"As predicted": f"{plain.error:.4f}", "Corrected": f"{corrected.error:.4f}"}
+        records.append({"Dataset": dataset, "Model": name} | errors)
         if not score.axes["known"]:
             perfect = [(0.0, 0.0, 0.0), (100.0, 100.0, 0.0)]
             panel = panels.setdefault(dataset, {"perfect": perfect})
             panel[name] = _reliability_line(corrected)
             if plain.error != corrected.error:
                 panel[f"{name}, not corrected"] = _reliability_line(plain)
-    header = ("Dataset", "Model", "As predicted", "Corrected")
-    table = Table("calibration", "Calibration error", CAPTIONS["calibration"], header, rows)
-    picture = Picture(
-        name="reliability",
-        title="How often a tag was true, by how likely it was predicted to be",
-        caption=CAPTIONS["reliability"],
-        kind="lines",
-        x_label="Probability, %",
-        y_label="Share that was true, %",
-        panels=panels,
-    )
-    return [table, picture]
+    title = "How often a tag was true, by how likely it was predicted to be"
+    labels = ("Probability, %", "Share that was true, %")
+    return [
+        Table("calibration", "Calibration error", CAPTIONS["calibration"], records),
+        Picture("reliability", title, CAPTIONS["reliability"], "lines", panels, *labels),
+    ]
 
 
 def _reliability_line(found: Reliability) -> list[tuple[Any, float, float]]:
@@ -689,42 +620,39 @@ def _reliability_line(found: Reliability) -> list[tuple[Any, float, float]]:
 
 def times_table(summary: Summary) -> Table:
     """Seconds and memory by arm, where they were measured."""
-    rows = []
+    records = []
+    columns = {"Train, s": "seconds", "To best, s": "seconds_to_best", "Test, s": "test_seconds"}
     for arm, *_ in summary.arms:
-        columns = ("seconds", "seconds_to_best", "test_seconds")
-        seconds = [measured(arm.final_runs, name) for name in columns]
-        if not len(seconds[0]):
+        if not len(measured(arm.final_runs, "seconds")):
             continue
+        record = {"Dataset": arm.axes["dataset"], "Model": summary.arm_name(arm)}
+        for heading, name in columns.items():
+            seconds = measured(arm.final_runs, name)
+            median = float(np.median(seconds)) if len(seconds) else math.nan
+            digits = 0 if median >= 100 else 1 if median >= 10 else 2
+            record[heading] = f"{median:,.{digits}f}".replace("nan", NOTHING)
         parts = ("seconds", "test_seconds", "smoothing_seconds")
         total = sum(measured(arm.all_runs, part).sum() for part in parts)
-        memory = measured(arm.all_runs, "peak_memory_mb")
-        largest = f"{memory.max():,.0f}" if len(memory) else NOTHING
-        everything = (f"{len(arm.all_runs):,}", format_duration(total), largest)
-        name = (arm.axes["dataset"], summary.arm_name(arm))
-        rows.append((*name, *map(format_seconds, seconds), *everything))
-    header = ("Dataset", "Model", "Train, s", "To best, s", "Test, s", "Runs", "All runs")
-    return Table("times", "Time and memory", CAPTIONS["times"], (*header, "Memory, MB"), rows)
+        unit, size = ("h", 3600) if total >= 3600 else ("min", 60) if total >= 60 else ("s", 1)
+        record |= {"Runs": f"{len(arm.all_runs):,}", "All runs": f"{total / size:.1f} {unit}"}
+        if len(memory := measured(arm.all_runs, "peak_memory_mb")):
+            record["Memory, MB"] = f"{memory.max():,.0f}"
+        records.append(record)
+    return Table("times", "Time and memory", CAPTIONS["times"], records)
 
 
 def unfinished_table(summary: Summary) -> Table:
-    """A row per arm that is partly there, and one per dataset for those without a finished fold."""
-    rows = []
-    n_folds = summary.recipe.n_folds
-    for dataset, arms in grouped(summary.unfinished, "dataset").items():
-        names = {summary.arm_name(arm): arm.n_finished for arm in arms}
-        rows += [(dataset, name, f"{n}/{n_folds}") for name, n in names.items() if n]
-        if missing := [name for name, n in names.items() if not n]:
-            every = sum(arm[0].axes["dataset"] == dataset for arm in summary.arms)
-            text = "all" if len(missing) == every else "; ".join(missing)
-            rows.append((dataset, text, f"0/{n_folds}"))
-    header = ("Dataset", "Arms", "Test folds")
-    return Table("unfinished", "Not finished", CAPTIONS["unfinished"], header, rows)
+    """A row per arm that lacks test folds."""
+    records = []
+    for arm in summary.unfinished:
+        finished = {"Test folds": f"{arm.n_finished}/{summary.recipe.n_folds}"}
+        records.append({"Dataset": arm.axes["dataset"], "Arm": summary.arm_name(arm)} | finished)
+    return Table("unfinished", "Not finished", CAPTIONS["unfinished"], records)
 
 
 FORMS: dict[str, Callable[[Summary], Items]] = {
     "comparison": comparison,
     "search": search,
     **dict.fromkeys(AXIS_FORMS, along_axis),
-    "completion": completion,
 }
 """Form -> its tables and figures, the main table first."""

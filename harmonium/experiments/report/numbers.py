@@ -6,7 +6,7 @@
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -45,10 +45,10 @@ class Score:
     axes: dict[str, Any]  # its dataset, model, settings that vary and so on, by name
     states: list[FoldState]  # the finished test folds
     finished: NDArray[np.bool_]  # (n_folds,) whether all runs of a test fold are there
-    aucs: Numbers  # (n_folds, n_tags) means over a test fold's runs; NaN where there is none
+    aucs: Numbers  # (n_folds, n_tags) means over a test fold's runs; NaN if there is none
     tags: tuple[str, ...]  # (n_tags,) names, or numbers where the results do not name them
-    of_clips: Numbers  # (n_folds, n_measures) `CLIP_MEASURES`; NaN where there is none
-    reliability: dict[str, Reliability]  # "plain" and "corrected"; empty where there is none
+    of_clips: Numbers  # (n_folds, n_measures) `CLIP_MEASURES`; NaN if there is none
+    reliability: dict[str, Reliability]  # "plain" and "corrected"; empty if there is none
     valid_aucs: Numbers  # (n_finished,) mean validation AUC of the final runs
     final_runs: list[Mapping[str, Any]]  # what was measured of each final run
     all_runs: list[Mapping[str, Any]]  # the same of every run, each once, the search included
@@ -141,10 +141,12 @@ def standard_error(values: Numbers) -> float:
     return float(known.std(ddof=1) / np.sqrt(len(known))) if len(known) > 1 else math.nan
 
 
-class Comparison(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class Comparison:
     """Two scores on the same folds and tags."""
 
-    common: NDArray[np.bool_]  # (n_folds,) whether both have finished a test fold
+    names: tuple[str, str, str, str]  # the dataset, the two scores, and what else both are
+    folds: NDArray[np.bool_]  # (n_folds,) whether both have finished a test fold
     difference: float  # the mean over tags and then over folds of the first AUC less the second
     error: float  # the standard error of the difference, paired: over the differences of the folds
     p: float  # two-sided p value of the paired t-test on the difference
@@ -156,20 +158,22 @@ class Comparison(NamedTuple):
         return len(self.tests["none"].p) - len(self.tests["none"].reasons)
 
 
-def compare(first: Score | None, second: Score | None) -> Comparison | None:
+def compare(
+    first: Score, second: Score, axes: Sequence[str] = (), common: Sequence[str] = ()
+) -> Comparison | None:
     """The difference and its test, paired over folds, of the mean over tags and of each tag.
 
-    None with fewer than two common folds.
+    ``axes`` name the scores, and ``common`` what both are. None with fewer than two common folds.
     """
-    if first is None or second is None or first.aucs.shape != second.aucs.shape:
+    folds = first.finished & second.finished
+    if first.aucs.shape != second.aucs.shape or folds.sum() < 2:
         return None
-    common = first.finished & second.finished
-    if common.sum() < 2:
-        return None
+    both = first.name(common) if common else NOTHING
     by_fold = mean_known(first.aucs - second.aucs, axis=1)
     overall = paired_t_tests(by_fold[:, None], np.zeros((len(by_fold), 1)))
     return Comparison(
-        common=common,
+        names=(first.axes["dataset"], first.name(axes), second.name(axes), both),
+        folds=folds,
         difference=float(overall.difference[0]),
         error=standard_error(by_fold),
         p=float(overall.p[0]),
@@ -185,11 +189,10 @@ def measured(runs: Sequence[Mapping[str, Any]], name: str) -> Numbers:
 
 def summarise(recipe: Recipe, results: Results, measurements: Results) -> Summary:
     """What the results say about every arm of the recipe, finished or not."""
-    versions = [measurements.get(key, {}).get("versions") for key in results]
     texts = {
         ", ".join(f"{name} {number}" for name, number in sorted(packages.items()))
-        for packages in versions
-        if isinstance(packages, dict) and packages
+        for key in results
+        if (packages := measurements.get(key, {}).get("versions"))
     }
     scores = [_scores(recipe, arm, results, measurements) for arm in arms(recipe)]
     return Summary(recipe, scores, n_runs=len(results), versions=sorted(texts))
@@ -279,21 +282,13 @@ SETTING_NAMES = {
     "clips": "training clips",
     "unsure": "unsure tags",
 }
-_APPROXIMATIONS = {
-    None: "own",
-    "cd": "CD",
-    "pl": "PL",
-    "multi_prediction": "MP",
-    "mean_field": "MF",
-    "lbp": "LBP",
-    "gibbs": "Gibbs",
-}
+_APPROXIMATIONS = {"multi_prediction": "MP", "mean_field": "MF", "gibbs": "Gibbs", "exact": "exact"}
 
 
 def format_value(key: str, value: Any) -> str:
     """The value of a setting, without its name."""
     if key in ("training", "inference"):
-        return _APPROXIMATIONS.get(value, str(value))
+        return _APPROXIMATIONS.get(value, value.upper() if value else "own")
     if key == "features" and value == "all":
         return "timbre + rhythm"
     if key == "smoothing":
@@ -332,22 +327,3 @@ def format_difference(difference: float, error: float) -> str:
     if math.isnan(difference):
         return NOTHING
     return ("−" if difference < 0 else "+") + format_percent(abs(difference), error, digits=2)
-
-
-def format_p(p: float) -> str:
-    """A p value, to three decimals."""
-    return NOTHING if math.isnan(p) else "< 0.001" if p < 0.001 else f"{p:.3f}"
-
-
-def format_seconds(values: Numbers) -> str:
-    """The median of times in seconds, to three digits or so."""
-    if not len(values):
-        return NOTHING
-    value = float(np.median(values))
-    return f"{value:,.0f}" if value >= 100 else f"{value:.1f}" if value >= 10 else f"{value:.2f}"
-
-
-def format_duration(seconds: float) -> str:
-    """A long time in the unit that suits it."""
-    unit, size = ("h", 3600) if seconds >= 3600 else ("min", 60) if seconds >= 60 else ("s", 1)
-    return f"{seconds / size:.1f} {unit}"

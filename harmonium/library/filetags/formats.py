@@ -19,26 +19,20 @@ from mutagen import MutagenError
 
 from harmonium.errors import FileTagError, readable
 
-LIST_FIELDS = ("genre", "mood", "grouping")
-"""The fields that hold a list of tags."""
-COMMENT = "comment"
-"""The field that is a text: people's own words, perhaps with tags in it."""
-FIELDS = (*LIST_FIELDS, COMMENT)
-"""The fields that tags are read from and written to."""
+LIST_FIELDS = ("genre", "mood", "grouping")  # the fields that hold a list of tags
+COMMENT = "comment"  # the field that is a text: people's own words, perhaps with tags in it
+FIELDS = (*LIST_FIELDS, COMMENT)  # the fields that tags are read from and written to
 SCORE_FIELDS = tuple(f"harmonium_{name}" for name in FIELDS)
 """The fields that hold the scores of the tags in each."""
 TEXT_FIELDS = ("title", "artist", "album")
-GROUPING_FRAMES = ("TIT1", "GRP1")
-"""The frames of ID3 that players take for the grouping."""
+GROUPING_FRAMES = ("TIT1", "GRP1")  # the frames of ID3 that players take for the grouping
 KNOWN = "MP3, FLAC, Ogg Vorbis, Opus, Speex, Ogg FLAC, MP4 (M4A), WAV and AIFF"
 
 PathLike: TypeAlias = str | os.PathLike[str]
 Values: TypeAlias = tuple[str, ...]
-Edits: TypeAlias = Mapping[str, Values]
-"""Place, such as "TCON", "GENRE" or "©gen" → its values."""
+Edits: TypeAlias = Mapping[str, Values]  # place, such as "TCON", "GENRE" or "©gen" → its values
 
-BLOCK = 1 << 20
-"""Bytes that are held in memory at a time."""
+BLOCK = 1 << 20  # bytes that are held in memory at a time
 # What Mutagen and the parsing here raise where a file is not what its format says.
 _DAMAGE = (MutagenError, EOFError, struct.error, ValueError, LookupError, ArithmeticError)
 
@@ -52,7 +46,7 @@ def opened(path: PathLike) -> Iterator[BinaryIO]:
     """The file, open for reading, with `explained` errors."""
     with explained(path):
         # Opening a pipe would wait for whoever writes to it.
-        if not stat.S_ISREG(Path(path).stat().st_mode) and not Path(path).is_dir():
+        if not stat.S_ISREG(Path(path).stat().st_mode):
             raise FileProblem("it is not a file")
         with Path(path).open("rb") as file:
             yield file
@@ -66,10 +60,6 @@ def explained(path: PathLike) -> Iterator[None]:
         yield
     except FileTagError:
         raise
-    except FileNotFoundError:
-        raise FileTagError(f"There is no file {name}.") from None
-    except IsADirectoryError:
-        raise FileTagError(f"{name} is a folder. Name a file in it.") from None
     except OSError as error:
         reason = error.strerror or error
         raise FileTagError(f"{name} cannot be read or written: {reason}.") from error
@@ -111,8 +101,7 @@ class Id3Options:
     """What ID3 leaves open; `Rules` says what each means."""
 
     version: int = 4
-    grouping: str | None = None
-    """The frame for grouping; None: both, to read from."""
+    grouping: str | None = None  # the frame for grouping; None: both, to read from
     separator: str = "; "
 
 
@@ -120,27 +109,21 @@ class Id3Options:
 class FileTags:
     """What a file says about itself."""
 
-    format: str
-    """"MP3", "FLAC", "Ogg Vorbis", "Opus", "Speex", "Ogg FLAC", "MP4", "WAV" or "AIFF"."""
+    format: str  # "MP3", "FLAC", "Ogg Vorbis", "Opus", "Speex", "Ogg FLAC", "MP4", "WAV" or "AIFF"
     version: str | None
     """The kind of tag: "ID3v2.2" to "ID3v2.4", "ID3v1", "Vorbis comment", "MP4", "RIFF INFO";
-    None where there is none."""
+    None if there is none."""
     genre: Values = ()
     mood: Values = ()
     grouping: Values = ()
     comment: Values = ()
     title: str | None = None
-    artist: str | None = None
-    """Several are joined with "; "."""
+    artist: str | None = None  # several are joined with "; "
     album: str | None = None
-    duration: float | None = None
-    """Seconds; None where the file does not say."""
-    scores: Mapping[str, float] = field(default_factory=dict)
-    """Tag → score, where Harmonium wrote them."""
-    notes: tuple[str, ...] = ()
-    """What is odd about the file's tags."""
-    obstacle: str | None = None
-    """Why the file cannot be written to, although it can be read."""
+    duration: float | None = None  # seconds; None if the file does not say
+    scores: Mapping[str, float] = field(default_factory=dict)  # tag → score, as Harmonium wrote it
+    notes: tuple[str, ...] = ()  # oddities of the file's tags
+    obstacle: str | None = None  # why the file cannot be written to, although it can be read
     values: Edits = field(default_factory=dict, repr=False)
     places: Mapping[str, Values] = field(default_factory=dict, repr=False)
     """Field → the places where it may be. It is written to the first; what is in the others is then
@@ -184,8 +167,7 @@ class FileTags:
 class Format(ABC):
     """A format of music files. Its methods raise `FileProblem`."""
 
-    name: str
-    """What people call it."""
+    name: str  # its usual name
 
     @abstractmethod
     def read(self, file: BinaryIO, options: Id3Options) -> FileTags:
@@ -233,14 +215,14 @@ def format_of(file: BinaryIO) -> Format:
             return found
     elif head[:3] == b"ID3" or id3.begins_with_mpeg_frames(file):
         return id3.Mp3()
-    raise FileProblem(f"its format is not one whose tags are known: {KNOWN}")
+    raise FileProblem(f"its format is not supported; supported are {KNOWN}")
 
 
 def read_tags(path: PathLike, *, separator: str = "; ") -> FileTags:
     """What an MP3, FLAC, Ogg, MP4, WAV or AIFF file says about itself.
 
     ``separator`` is between values in ID3 tags before version 2.4. A damaged tag is among the
-    notes; a FileTagError says that there is no such file, or that it is none of these.
+    notes; a FileTagError if the file is missing or has another format.
     """
     with opened(path) as file:
         return format_of(file).read(file, Id3Options(separator=separator))
@@ -268,7 +250,7 @@ def decoded(data: bytes) -> str:
 
 
 def duration_of(info: Callable[[BinaryIO], Any], file: BinaryIO) -> float | None:
-    """Seconds, as Mutagen's class for a format tells; None where it cannot."""
+    """Seconds, as Mutagen's class for a format tells; None if it cannot."""
     file.seek(0)
     try:
         return float(info(file).length)

@@ -38,8 +38,7 @@ from harmonium.library.filetags.formats import (
 )
 
 HEADER = 10
-PADDING = 1024
-"""Bytes left free in a tag that had to grow."""
+PADDING = 1024  # bytes left free in a tag that had to grow
 _MAX_TAG = 1 << 28
 
 _UNSYNCHRONISED, _EXTENDED, _EXPERIMENTAL, _FOOTER = 0x80, 0x40, 0x20, 0x10
@@ -48,10 +47,8 @@ _IDENTITY |= dict.fromkeys((3, 4), re.compile(rb"[A-Z][A-Z0-9]{2}[A-Z0-9 \0]"))
 _NAMES_OF_2_2 = {"TCO": "TCON", "TT1": "TIT1", "GP1": "GRP1", "TXX": "TXXX", "COM": "COMM"}
 _NAMES_IN_2_2 = {new: old for old, new in _NAMES_OF_2_2.items()}
 
-_MOOD = "TXXX:Mood"
-"""Where mood is before version 2.4, which has a frame for it."""
-_OTHER_COMMENTS = "COMM:other"
-"""Where comments with a description in `_COMMENTS` are; the comment itself has none."""
+_MOOD = "TXXX:Mood"  # where mood is before version 2.4, which has a frame for it
+_OTHER_COMMENTS = "COMM:other"  # comments with a description in `_COMMENTS`
 _COMMENTS = {"comment", "description", "id3v1 comment"}
 """Descriptions of comments that people write; others, such as iTunNORM, are programs' notes."""
 _SCORES = {name: (f"TXXX:{name.upper()}",) for name in SCORE_FIELDS}
@@ -97,7 +94,7 @@ def tag_length(head: bytes) -> int:
 
 
 def end_before_id3v1(file: BinaryIO, start: int = 0) -> int:
-    """Where an ID3v1 tag begins after ``start``; where there is none, the end of the file."""
+    """Where an ID3v1 tag begins after ``start``; the end of the file if there is none."""
     end = size_of(file)
     has = end - 128 >= start and read_at(file, end - 128, 3) == b"TAG"
     return end - 128 if has else end
@@ -109,7 +106,7 @@ def end_before_id3v1(file: BinaryIO, start: int = 0) -> int:
 def read_tag(
     format: str, tag: ID3 | None, options: Id3Options, texts: Edits | None = None, **about: Any
 ) -> FileTags:
-    """What a tag says, as Mutagen read it, and ``texts`` where it is silent."""
+    """What a tag says, as Mutagen read it; ``texts`` fill empty fields."""
     version = "RIFF INFO" if texts else None
     values: dict[str, Values] = dict(texts or {})
     if tag is not None:
@@ -123,10 +120,8 @@ def read_tag(
 
 
 def load_tag(file: BinaryIO, *, required: bool = False) -> tuple[ID3 | None, str | None]:
-    """(the tag as Mutagen reads it, None), or (None, what is wrong with it).
-
-    Where an ID3v2 tag is not ``required``, there may be an ID3v1 tag instead, or none.
-    """
+    """(the tag as Mutagen reads it, None), or (None, what is wrong with it)."""
+    # Where an ID3v2 tag is not ``required``, there may be an ID3v1 tag instead, or none.
     file.seek(0)
     try:
         return ID3(file, translate=False, load_v1=not required), None
@@ -137,7 +132,6 @@ def load_tag(file: BinaryIO, *, required: bool = False) -> tuple[ID3 | None, str
 
 
 def _values(tag: ID3, options: Id3Options) -> dict[str, Values]:
-    """Place → values."""
     values: dict[str, Values] = {}
     separator = None if tag.version >= (2, 4) or tag.version[0] == 1 else options.separator
 
@@ -187,16 +181,12 @@ def edited_tag(data: bytes, edits: Edits, options: Id3Options, *, room: int) -> 
 class Id3Tag:
     """A tag taken apart."""
 
-    version: int
-    """2, 3 or 4."""
+    version: int  # 2, 3 or 4
     revision: int = 0
     flags: int = 0
-    frames: tuple[bytes, ...] = ()
-    """Each with its header."""
-    rest: bytes = b""
-    """What comes after the last frame: padding, or what is no frame."""
-    plain_sizes: bool = False
-    """Frames of version 4 with sizes of 8 bits a byte, as iTunes used to write them."""
+    frames: tuple[bytes, ...] = ()  # each with its header
+    rest: bytes = b""  # what comes after the last frame: padding, or what is no frame
+    plain_sizes: bool = False  # version 4 with sizes of 8 bits a byte, as iTunes used to write
 
     def with_values(self, edits: Edits, separator: str) -> "Id3Tag":
         """The tag with new frames for these places, each where the old one was or at the end."""
@@ -227,7 +217,7 @@ class Id3Tag:
         return _key(f"{name}:{description}") if name == "TXXX" or description else name
 
     def _read(self, frame: bytes) -> Any:
-        """A frame as Mutagen reads it; None where it cannot."""
+        """A frame as Mutagen reads it; None if it cannot."""
         alone = replace(self, frames=(frame,), rest=b"").render(HEADER + len(frame))
         tag, _ = load_tag(BytesIO(alone), required=True)
         return None if tag is None else next(iter(tag.values()), None)
@@ -253,7 +243,7 @@ def take_apart(data: bytes) -> Id3Tag:
     """The frames of a whole tag."""
     version, revision, flags = data[3:6]
     if version not in _IDENTITY:
-        raise FileProblem(f"its tag is of version ID3v2.{version}, which is not known")
+        raise FileProblem(f"its tag is ID3v2.{version}, which is not supported")
     if version == 2 and flags & _EXTENDED:
         raise FileProblem("its ID3v2.2 tag is compressed, in a way that was never defined")
     body = data[HEADER : HEADER + BitPaddedInt(data[6:10])]
@@ -305,8 +295,7 @@ def _key(place: str) -> str:
 
 # MP3. -----------------------------------------------------------------------------------------
 
-MAX_FRAME_SIZE = 2048
-"""Bytes that no MPEG frame exceeds."""
+MAX_FRAME_SIZE = 2048  # bytes that no MPEG frame exceeds
 _CONTAINERS = (b"RIFF", b"FORM", b"PK\3\4", b"\x1aE\xdf\xa3")  # AVI, IFF, ZIP, Matroska
 
 
@@ -316,7 +305,7 @@ class Mp3(Id3Format):
     name = "MP3"
 
     def read(self, file: BinaryIO, options: Id3Options) -> FileTags:
-        """What the first ID3v2 tag says, and an ID3v1 tag where that is silent."""
+        """What the first ID3v2 tag says; an ID3v1 tag fills empty fields."""
         notes, first = [], tag_length(read_at(file, 0, HEADER))
         if first and leading_tags(file) > first:
             notes.append("it has a second ID3v2 tag after the first, which is left alone")
@@ -395,8 +384,8 @@ _INFO = {b"IGNR": "TCON", b"INAM": "TIT2", b"IART": "TPE1", b"IPRD": "TALB", b"I
 _MAX_CONTAINER = 1 << 32
 _CUT_SHORT = "its last chunk is cut short, or its sizes were never filled in"
 
-Chunk: TypeAlias = tuple[bytes, int, int, int]
-"""(name, start of the data, end of the data, start of the next chunk)"""
+Chunk: TypeAlias = tuple[bytes, int, int, int]  # (name, start and end of the data, next chunk)
+_NO_CHUNK = (b"", 0, 0, 0)
 
 
 @dataclass(frozen=True)
@@ -405,21 +394,17 @@ class Iff(Id3Format):
 
     name: str
     order: Literal["little", "big"]
-    tag: bytes
-    """What a new chunk with a tag is called."""
-    audio: tuple[bytes, ...]
-    """The chunks that make the sound."""
-    info: Callable[[BinaryIO], Any]
-    """Mutagen's class for the sound's parameters."""
+    tag: bytes  # what a new chunk with a tag is called
+    audio: tuple[bytes, ...]  # the chunks that make the sound
+    info: Callable[[BinaryIO], Any]  # Mutagen's class for the sound's parameters
 
     def read(self, file: BinaryIO, options: Id3Options) -> FileTags:
-        """What the ID3 chunk says, and RIFF's own list of texts where that is silent."""
+        """What the ID3 chunk says; RIFF's own list of texts fills empty fields."""
         chunks = self._chunks(file)
         tag, damage = None, None
-        for _, start, end, _ in self._tag_chunks(chunks):
-            if end > start:
-                data = BytesIO(read_at(file, start, end - start))
-                tag, damage = load_tag(data, required=True)
+        _, start, end, _ = next((chunk for chunk in chunks if chunk[0] in _TAGS), _NO_CHUNK)
+        if end > start:
+            tag, damage = load_tag(BytesIO(read_at(file, start, end - start)), required=True)
         # A chunk that is longer than the file has no end to add another after.
         obstacle = _CUT_SHORT if chunks and chunks[-1][2] > size_of(file) else None
         duration = duration_of(self.info, file)
@@ -430,8 +415,8 @@ class Iff(Id3Format):
         """Replace the ID3 chunk in its place, or add one at the end."""
         chunks = self._chunks(source)
         end = chunks[-1][3] if chunks else 12
-        new = [(self.tag, end + 8, end + 8, end)]
-        name, start, data_end, after = (self._tag_chunks(chunks) or new)[0]
+        new = (self.tag, end + 8, end + 8, end)
+        name, start, data_end, after = next((one for one in chunks if one[0] in _TAGS), new)
         data = read_at(source, start, data_end - start)
         room = tag_length(data)
         tag = edited_tag(data[:room], edits, options, room=room)
@@ -464,10 +449,6 @@ class Iff(Id3Format):
             size = int.from_bytes(header[4:], self.order)
             data, start = start + 8, start + 8 + size + size % 2
             yield header[:4], data, data + size, start
-
-    def _tag_chunks(self, chunks: list[Chunk]) -> list[Chunk]:
-        """The first chunk with a tag, or none."""
-        return [chunk for chunk in chunks if chunk[0] in _TAGS][:1]
 
     def _texts(self, file: BinaryIO, chunks: list[Chunk]) -> dict[str, Values]:
         """Place → what RIFF's list of texts says for it."""

@@ -85,7 +85,7 @@ def replace_file(
             if any(getattr(now, name) != getattr(status, name) for name in _OF_CONTENT):
                 raise FileProblem("another program changed it meanwhile; try again")
             if not _is_at(part, new.fileno()):
-                raise FileProblem("another program took away the new file meanwhile; try again")
+                raise FileProblem("another program removed the new file meanwhile; try again")
             if _IS_WINDOWS:
                 new.close()
                 old.close()
@@ -106,10 +106,8 @@ def _descriptor(path: Path, flags: int) -> Iterator[int]:
 
 @contextmanager
 def _part(place: Path) -> Iterator[tuple[Path, BinaryIO]]:
-    """(path, file) of a new file beside another, which is removed where anything is raised.
-
-    The name follows from that of the other file, so that no two programs write to it at once.
-    """
+    """(path, file) of a new file beside another, which is removed where anything is raised."""
+    # The name follows from that of the other file, so that no two programs write to it at once.
     name = hashlib.sha256(os.fsencode(place.name)).hexdigest()[:16]
     part = place.with_name(f".harmonium-{name}.part")
     with os.fdopen(_create(part), "r+b") as file:
@@ -133,10 +131,10 @@ def _create(part: Path) -> int:
         try:
             descriptor = os.open(part, os.O_RDWR | os.O_CREAT | os.O_EXCL | _NO_FOLLOW, 0o600)
         except FileExistsError:
-            reason = "another program is writing tags to it; try again when it has ended, or, if "
-            reason += f"there is none, remove {part.name} beside it"
+            reason = "another program is writing tags to it; try again when it is done, or, if no "
+            reason += f"program is, remove {part.name} from its folder"
             if part.is_symlink() or (part.exists() and not part.is_file()):
-                reason = f"something else has the new file's name; remove {part.name} beside it"
+                reason = f"the new file's name is taken; remove {part.name} from its folder"
             raise FileProblem(reason) from None
         if _IS_WINDOWS:
             return descriptor
@@ -187,14 +185,10 @@ def _copy_attributes(place: Path, status: os.stat_result, part: Path, new: Binar
 
 # The difference between two files. --------------------------------------------------------------
 
-WORD = 32
-"""Bytes in a row that must agree for two places to be taken as the same."""
-WINDOW = 1 << 18
-"""Bytes before and after the present place in which a part that has moved is looked for."""
-NEAR = 64
-"""Bytes within which two files that differ are first expected to agree again."""
-STRIDE = 1 << 16
-"""Bytes that are compared at a time."""
+WORD = 32  # bytes in a row that must agree for two places to be taken as the same
+WINDOW = 1 << 18  # bytes before and after this place in which a moved part is looked for
+NEAR = 64  # bytes within which two files that differ are first expected to agree again
+STRIDE = 1 << 16  # bytes that are compared at a time
 LITERAL = -1
 
 Steps: TypeAlias = tuple[tuple[int, int], ...]

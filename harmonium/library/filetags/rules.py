@@ -6,7 +6,6 @@ docs/library.md has an example.
 
 import math
 import re
-import tomllib
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
@@ -14,14 +13,14 @@ from typing import Any, Literal, NamedTuple, TypeAlias, get_args
 
 from harmonium.data.tag_names import normalise_tag
 from harmonium.errors import DataError
+from harmonium.files import read_toml
 from harmonium.library.filetags.formats import FIELDS, GROUPING_FRAMES, Id3Options, Values
 
 Mode: TypeAlias = Literal["merge", "append", "overwrite", "only-if-empty"]
 GivenTags: TypeAlias = Mapping[str, float] | Iterable[str]
 
 MODES: tuple[str, ...] = get_args(Mode)
-_IN_COMMENT = re.compile("[,;\n]")
-"""What separates tags in a comment."""
+_IN_COMMENT = re.compile("[,;\n]")  # what separates tags in a comment
 
 
 class UnwrittenTag(NamedTuple):
@@ -40,13 +39,13 @@ class Rules:
 
     Parameters
     ----------
-    mode : "merge": what is there, then the tags that are not, in any spelling;
-        "append": what is there, then the tags that are not there letter for letter;
+    mode : "merge": existing values, then the tags missing among them in any spelling;
+        "append": existing values, then the tags missing letter for letter;
         "overwrite": only the tags;
-        "only-if-empty": the tags where there was nothing.
-        A field that no tag goes to is left alone in every mode.
+        "only-if-empty": the tags, if the field was empty.
+        A field without tags to write is left alone in every mode.
     fields : tag → "genre", "mood", "grouping" or "comment". The comment is a text: tags are added
-        after what is there, with "; " between them
+        after the existing text, with "; " between them
     default_field : the field of tags that ``fields`` does not name; None leaves them out
     whitelist : if given, only these tags are written
     ignore : tags that are not written
@@ -100,10 +99,8 @@ class Rules:
         )
 
     def sort(self, tags: GivenTags) -> tuple[dict[str, dict[str, float]], list[UnwrittenTag]]:
-        """({field: {name to write: score}}, what is left out); scores not given are NaN.
-
-        Where several tags have one name, the first spelling and the highest score count.
-        """
+        """({field: {name to write: score}}, what is left out); scores not given are NaN."""
+        # Where several tags have one name, the first spelling and the highest score count.
         aliases = {fold(tag): name.strip() for tag, name in self.aliases.items()}
         fields = {fold(tag): name for tag, name in self.fields.items()}
         ignored = set(map(fold, self.ignore))
@@ -132,12 +129,7 @@ RULE_NAMES = tuple(one.name for one in fields(Rules))
 
 def read_rules(path: Path) -> dict[str, Any]:
     """What a TOML file says, checked; a part of the rules."""
-    try:
-        layer = tomllib.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise DataError(f"The rules '{path}' cannot be read: {error.strerror}.") from None
-    except (ValueError, RecursionError) as error:  # not TOML, too large a number, too deep
-        raise DataError(f"The rules '{path}' are not TOML: {error}.") from None
+    layer = read_toml(path, "The rules")
     try:
         make_rules([layer])
     except DataError as error:
@@ -156,7 +148,7 @@ def make_rules(layers: Sequence[Mapping[str, Any]]) -> Rules:
 
 
 def join_layers(layers: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """One layer made of several; None in a layer means that it says nothing."""
+    """One layer made of several; None in a layer means not set."""
     whole: dict[str, Any] = {}
     for layer in layers:
         for name, value in layer.items():
@@ -218,7 +210,6 @@ def fold(tag: str) -> str:
 
 
 def _scored(tags: GivenTags, *, needed: bool) -> list[tuple[str, float]]:
-    """Tags with their scores, checked."""
     if isinstance(tags, str):
         raise DataError(f"'tags' must be names or a mapping of names to scores, got {tags!r}.")
     if isinstance(tags, Mapping):

@@ -64,7 +64,7 @@ def take_apart(data: bytes) -> tuple[bytes, list[bytes], bytes]:
 
 
 def read_comments(format: str, data: bytes | None, **about: Any) -> FileTags:
-    """What a block of comments says; None where there is none."""
+    """What a block of comments says; None if there is none."""
     if data is None:
         return FileTags.of(format, None, {}, _COMMENT_PLACES, **about)
     found: dict[str, list[str]] = {}
@@ -98,13 +98,11 @@ def _sized(data: bytes) -> bytes:
 
 # FLAC. ----------------------------------------------------------------------------------------
 
-PADDING = 4096
-"""Bytes left free in a file that had to grow."""
+PADDING = 4096  # bytes left free in a file that had to grow
 _STREAMINFO, _PADDING, _COMMENT, _LAST = 0, 1, 4, 0x80
 _HEADER, _MAX_BLOCK = 4, 1 << 24
 
-Blocks: TypeAlias = list[tuple[int, bytes]]
-"""(kind, data) of each."""
+Blocks: TypeAlias = list[tuple[int, bytes]]  # (kind, data) of each
 
 
 class Flac(Format):
@@ -155,7 +153,7 @@ def _head(file: BinaryIO) -> tuple[int, Blocks, int]:
         found.append((header[0] & ~_LAST, data))
         at += _HEADER + length
     if found[0][0] != _STREAMINFO or len(found[0][1]) < 34:
-        raise FileProblem("it does not begin with the parameters of its sound")
+        raise FileProblem("its first block is not a valid STREAMINFO")
     return start, found, at
 
 
@@ -175,8 +173,7 @@ def _render(kept: Blocks, room: int) -> bytes:
 
 # Ogg. -----------------------------------------------------------------------------------------
 
-PAGE = 120 * 255
-"""Size that new pages are filled up to: half of the largest, since packets may then be added."""
+PAGE = 120 * 255  # size of new pages: half of the largest, since packets may then be added
 
 
 @dataclass(frozen=True)
@@ -184,14 +181,10 @@ class Ogg(Format):
     """A codec in Ogg."""
 
     name: str
-    first: bytes
-    """How the first packet of a stream begins."""
-    mark: bytes
-    """How the packet of comments begins."""
-    end: Callable[[bytes], bytes]
-    """What follows the comments, given what followed them before."""
-    kind: Callable[[BinaryIO], Any]
-    """Mutagen's class for it."""
+    first: bytes  # how the first packet of a stream begins
+    mark: bytes  # how the packet of comments begins
+    end: Callable[[bytes], bytes]  # what follows the comments, given what followed them before
+    kind: Callable[[BinaryIO], Any]  # Mutagen's class for it
 
     def read(self, file: BinaryIO, options: Id3Options) -> FileTags:
         """What the comments of the first stream of this codec say."""
@@ -213,10 +206,8 @@ class Ogg(Format):
         OggPage.replace(target, pages, new)
 
     def sound(self, file: BinaryIO) -> Iterator[bytes]:
-        """All packets but the second of each stream, whatever pages they are on.
-
-        They come in pieces; the last piece of one is followed by its stream and number.
-        """
+        """All packets but the second of each stream, whatever pages they are on."""
+        # They come in pieces; the last piece of one is followed by its stream and number.
         seen: dict[bytes, int] = {}
         start, size = 0, size_of(file)
         while start < size:
@@ -229,7 +220,7 @@ class Ogg(Format):
             serial, position = head[14:18], head[6:14]
             if head[5] & 2:  # the stream's first page
                 seen[serial] = 0
-            if position not in (bytes(8), b"\xff" * 8):  # pages of sound, which nobody divides anew
+            if position not in (bytes(8), b"\xff" * 8):  # pages of sound keep their boundaries
                 yield position
             yield from _pieces(lacing, body, serial, seen)
             start += 27 + len(lacing) + len(body)

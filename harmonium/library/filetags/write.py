@@ -45,13 +45,10 @@ _MARK = b"HMU1"
 class FieldChange:
     """A field that changes."""
 
-    field: str
-    """"genre", "mood", "grouping" or "comment", or "harmonium_genre" … for the scores of its
-    tags."""
+    field: str  # "genre", "mood", "grouping" or "comment", or "harmonium_genre" … for scores
     before: Values
     after: Values
-    places: tuple[str, ...]
-    """Where it is in the file, such as "TCON"; written to the first, removed from the others."""
+    places: tuple[str, ...]  # such as "TCON"; written to the first, removed from the others
 
     @property
     def tags(self) -> tuple[Values, Values]:
@@ -67,14 +64,10 @@ class FileChange:
 
     path: str
     format: str
-    version: str | None
-    """The kind of tag that the file has."""
-    fields: tuple[FieldChange, ...]
-    """Those that change."""
-    left_out: tuple[UnwrittenTag, ...] = ()
-    """Tags that are not written, each with the reason."""
-    hard_links: int = 1
-    """Names that the file has; the others keep the old content."""
+    version: str | None  # the kind of tag that the file has
+    fields: tuple[FieldChange, ...]  # those that change
+    left_out: tuple[UnwrittenTag, ...] = ()  # tags that are not written, each with the reason
+    hard_links: int = 1  # names that the file has; the others keep the old content
     id3: Id3Options = field(default_factory=Id3Options)
 
     def __bool__(self) -> bool:
@@ -102,15 +95,11 @@ class UndoRecord:
     """The way back from a file that was written to: to the byte, and by its values."""
 
     change: FileChange
-    before: str
-    """The SHA-256 digest of the file as it was, in hexadecimal digits."""
-    after: str
-    """That of the file as it became."""
-    audio: str
-    """`audio_digest` of both."""
+    before: str  # the SHA-256 digest of the file as it was, in hexadecimal digits
+    after: str  # that of the file as it became
+    audio: str  # `audio_digest` of both
     steps: Steps
-    literal: bytes
-    """What turns the latter into the former (`difference`)."""
+    literal: bytes  # what turns the latter into the former (`difference`)
 
     def to_bytes(self) -> bytes:
         """For the store; compressed."""
@@ -121,7 +110,7 @@ class UndoRecord:
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Self:
-        """From what `to_bytes` gave; a FileTagError where it did not."""
+        """From what `to_bytes` gave; a FileTagError if it did not."""
         if not data.startswith(_MARK):
             raise FileTagError("This is not a record of changed tags, or is from a newer version.")
         try:
@@ -194,7 +183,7 @@ def _read_for_writing(file: BinaryIO, options: Id3Options) -> tuple[Format, File
 
 
 def apply_change(change: FileChange, *, keep: KeepRecord | None = None) -> UndoRecord | None:
-    """Write a change that `plan_write` gave; what undoes it, or None where nothing changes.
+    """Write a change that `plan_write` gave; what undoes it, or None if nothing changes.
 
     The new file is written beside the old one, read again and compared: its fields must hold what
     was planned, and its sound must be the same. Only then does it take the old one's place. When
@@ -225,7 +214,6 @@ def apply_change(change: FileChange, *, keep: KeepRecord | None = None) -> UndoR
 
 
 def _record(change: FileChange, audio: str, old: BinaryIO, new: BinaryIO) -> UndoRecord:
-    """What undoes the change from one file to another."""
     digests = {"before": content_digest(old), "after": content_digest(new), "audio": audio}
     steps, literal = difference(old, new)
     return UndoRecord(change=change, steps=steps, literal=literal, **digests)
@@ -245,7 +233,7 @@ def _check_fields(found: Format, file: BinaryIO, change: FileChange, *, after: b
 def undo(
     path: PathLike, record: UndoRecord, *, exact: bool = True, keep: KeepRecord | None = None
 ) -> UndoRecord | None:
-    """Restore a file to the byte; what undoes that, or None where there was nothing to undo.
+    """Restore a file to the byte; what undoes that, or None if there was nothing to undo.
 
     ``record`` is what `apply_change` or `undo` gave, and ``keep`` as in `apply_change`. A file that
     was changed since is refused with a FileChangedError. With ``exact=False``, its fields that
@@ -262,7 +250,7 @@ def undo(
         def restore(old: BinaryIO, new: BinaryIO) -> UndoRecord:
             patch(record.steps, record.literal, old, new)
             if content_digest(new) != record.before:
-                raise FileProblem("the record of its change does not lead back; nothing was undone")
+                raise FileProblem("the record of its change is inconsistent; nothing was undone")
             return _record(back, record.audio, old, new)
 
         return replace_file(path, restore, keep=keep)

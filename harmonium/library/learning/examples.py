@@ -14,25 +14,20 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from harmonium.arrays import Floats, Ids, sigmoid
+from harmonium.arrays import Floats, Ids
 from harmonium.data.tag_names import artist_key
 from harmonium.errors import DataError
+from harmonium.estimators.model_files import sigmoid
 from harmonium.library.library import Library
 from harmonium.library.tagger import Tagger, builtin_extractor, builtin_model, log_odds
 
-N_FOLDS = 5
-"""The members of a model, and the folds that they have not seen."""
-MIN_TRACKS = 20
-"""Nothing is learnt from fewer tagged tracks."""
-MIN_EXAMPLES = 5
-"""Tracks that a tag needs where fewer than `FEW_TRACKS` are tagged: a score of fewer is chance."""
-USUAL_EXAMPLES = 10
-"""Tracks that a tag needs where more are tagged."""
+N_FOLDS = 5  # the members of a model, and the folds that they have not seen
+MIN_TRACKS = 20  # nothing is learnt from fewer tagged tracks
+MIN_EXAMPLES = 5  # of a tag, with fewer than `FEW_TRACKS` tracks: a score of fewer is chance
+USUAL_EXAMPLES = 10  # tracks that a tag needs where more are tagged
 FEW_TRACKS = 100
-BLOCK = 8192
-"""Tracks that are read and written at a time."""
-MAX_NUMBERS = 2**24
-"""Numbers of a table that are in memory at a time, where tags are looked at one by one."""
+BLOCK = 8192  # tracks that are read and written at a time
+MAX_NUMBERS = 2**24  # of a table in memory at a time, where tags are looked at one by one
 
 
 # The tags. ----------------------------------------------------------------------------------------
@@ -43,8 +38,7 @@ class ExcludedTag(NamedTuple):
 
     tag: str
     examples: int
-    missing: int
-    """How many more tracks it needs: with it, or, if it is on most tracks, without it."""
+    missing: int  # how many more tracks it needs: with it, or, if it is on most tracks, without it
     reason: str
 
 
@@ -53,18 +47,9 @@ def choose_vocabulary(
 ) -> tuple[tuple[str, ...], list[ExcludedTag]]:
     """The tags with enough tracks that have them and that lack them, and the others; by use.
 
-    Parameters
-    ----------
-    judged : what `judge` gives of the tracks that can be learnt from
-    n_tracks : how many those are
-    min_examples : tracks that a tag needs; by default `USUAL_EXAMPLES`, or `MIN_EXAMPLES` where
-        there are fewer than `FEW_TRACKS` tracks
-    max_tags : take the most used ones
-
-    Raises
-    ------
-    DataError
-        where the tracks or the tags are too few, with how many more it takes
+    ``judged`` is what `judge` gives of the ``n_tracks`` tracks that can be learnt from. By default
+    a tag needs `USUAL_EXAMPLES`, or `MIN_EXAMPLES` with fewer than `FEW_TRACKS` tracks. A DataError
+    says how many more tracks it takes where they, or the tags, are too few.
     """
     if n_tracks < MIN_TRACKS:
         raise DataError(
@@ -110,12 +95,9 @@ class Hyperparameters(NamedTuple):
 
     learning_rate: float
     l2: float
-    smoothed: bool = False
-    """Whether to learn from smoothed labels."""
-    more_inputs: bool = False
-    """Whether the built-in model's log-odds are inputs, too."""
-    linear: bool = False
-    """Whether it is a logistic regression, which has no learning rate."""
+    smoothed: bool = False  # whether to learn from smoothed labels
+    more_inputs: bool = False  # whether the built-in model's log-odds are inputs, too
+    linear: bool = False  # whether it is a logistic regression, which has no learning rate
 
 
 @dataclass(frozen=True)
@@ -126,7 +108,7 @@ class TableFile:
     shape: tuple[int, int]
 
     def open(self, mode: Any = "r") -> Floats:
-        """The rows, mapped from the file; FileNotFoundError where it cannot be seen."""
+        """The rows, mapped from the file; FileNotFoundError if it cannot be seen."""
         return np.memmap(self.path, np.float32, mode, shape=self.shape)
 
     @classmethod
@@ -149,16 +131,11 @@ class TrainingSet:
 
     X: Floats | TableFile
     """(n, D + E) features, and then the built-in model's log-odds, if it takes these features."""
-    Y: Floats
-    """(n, C) labels: 0, 1, NaN."""
-    groups: Ids
-    """(n,) numbers of what no two folds share."""
-    tags: tuple[str, ...]
-    """The C tags."""
-    n_more: int = 0
-    """E, the tags of the built-in model."""
-    smoothed: Floats | None = None
-    """(n, C) smoothed labels."""
+    Y: Floats  # (n, C) labels: 0, 1, NaN
+    groups: Ids  # (n,) numbers of what no two folds share
+    tags: tuple[str, ...]  # the C tags
+    n_more: int = 0  # E, the tags of the built-in model
+    smoothed: Floats | None = None  # (n, C) smoothed labels
 
     def __len__(self) -> int:
         return len(self.Y)

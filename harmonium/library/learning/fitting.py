@@ -12,8 +12,7 @@
 Choosing on the folds that are then scored flatters the score a little; what is chosen is one of a
 handful of hyperparameters for all tags together.
 
-An engine fits the models: this process, one after the other, or several processes, or the workers
-of a cluster. All random choices are made before, so that the engine does not matter.
+All random choices are made before an engine fits the models, so that the engine does not matter.
 """
 
 import warnings
@@ -43,30 +42,20 @@ from harmonium.library.learning.examples import (
 from harmonium.library.store.models import UNREACHABLE
 from harmonium.library.tagger import PrecisionCurve, keep_compiled
 
-TrainingProgress = Callable[[str, int, int], None]
-"""Called with what is being done, how many fits are done, and of how many; 0: not known yet."""
+TrainingProgress = Callable[[str, int, int], None]  # (what, fits done, of how many or 0)
 
-CLEARLY = 2.0
-"""An AUC is clearly above 0.5 if it is by so many of the standard errors that chance has."""
-BINS = 50
-"""Ranges of probabilities in which other tags are looked at."""
-GROWTH = 1.1
-"""Beyond the first ranks, each rank of a curve has so many times the tracks of the one before."""
-MAX_FIRST = 2000
-"""Tracks that the first answer learns from."""
-PENALTIES = tuple(10 ** (k / 2) for k in range(-9, 0))
-"""Those of the logistic regression; the search starts at 0.001, the fourth."""
-MAX_ON_ALL_FOLDS = 500
-"""With more tracks, penalties of the logistic regression are tried on three of the folds."""
+CLEARLY = 2.0  # standard errors by which an AUC must exceed 0.5 to be clearly above chance
+BINS = 50  # ranges of probabilities in which other tags are looked at
+GROWTH = 1.1  # ratio of the numbers of tracks at successive ranks of a curve
+MAX_FIRST = 2000  # tracks that the first answer learns from
+PENALTIES = tuple(10 ** (k / 2) for k in range(-9, 0))  # logistic; the search starts at 0.001
+MAX_ON_ALL_FOLDS = 500  # with more tracks, logistic penalties are tried on three of the folds
 TO_TRY = tuple(Hyperparameters(0.01, l2) for l2 in (0.1, 0.3, 1.0, 3.0))
 """Few tracks are tried with the three strongest penalties, others with the three weakest."""
 FEW_TRACKS = 300
-MAX_TO_SEARCH = 3000
-"""Tracks with which hyperparameters are tried."""
-FOLDS_TO_SEARCH = 3
-"""Folds on which they are tried where there are more tracks than that."""
-MAX_UPDATES = 20_000
-"""Minibatches that a member learns from, at most, but at least 30 epochs and at most 500."""
+MAX_TO_SEARCH = 3000  # tracks with which hyperparameters are tried
+FOLDS_TO_SEARCH = 3  # folds on which they are tried where there are more tracks than that
+MAX_UPDATES = 20_000  # minibatches that a member learns from, at most, in 30 to 500 epochs
 
 
 # The logistic regression. -------------------------------------------------------------------------
@@ -75,10 +64,8 @@ MAX_UPDATES = 20_000
 class LinearFit(NamedTuple):
     """A logistic regression of all tracks, and what others like it say about held-out ones."""
 
-    model: Any
-    """LogisticTagger"""
-    held_out: Floats
-    """(n, C) held-out probabilities, corrected by the other folds."""
+    model: Any  # LogisticTagger
+    held_out: Floats  # (n, C) held-out probabilities, corrected by the other folds
     correction: Recalibration
     candidate: "Candidate"
 
@@ -152,20 +139,17 @@ class Candidate(NamedTuple):
     """Hyperparameters that were tried, and how well they do."""
 
     hyperparameters: Hyperparameters
-    auc: float
-    """Mean over tags, pooled over the folds."""
+    auc: float  # mean over tags, pooled over the folds
     epochs: int
 
 
 class FitTask(NamedTuple):
     """One model to fit."""
 
-    what: str
-    """For the progress."""
+    what: str  # for the progress
     hyperparameters: Hyperparameters
     examples: TrainingSet
-    model: dict[str, Any]
-    """The parameters of the estimator."""
+    model: dict[str, Any]  # the parameters of the estimator
 
 
 def fit_one(task: FitTask) -> Any:
@@ -296,20 +280,16 @@ def usual_epochs(n_tracks: int, batch_size: int) -> int:
 
 
 def usual_patience(n_tracks: int, batch_size: int) -> int:
-    """Epochs without a better ranking after which training stops: few tracks need more.
-
-    At most a fifth of the usual epochs, and between 10 and 100.
-    """
+    """Epochs without a better ranking after which training stops: few tracks need more."""
+    # At most a fifth of the usual epochs, and between 10 and 100.
     enough = max(50, 500 * batch_size // n_tracks)
     return int(np.clip(usual_epochs(n_tracks, batch_size) // 5, 10, min(100, enough)))
 
 
 @contextmanager
 def interrupts_raise() -> Iterator[None]:
-    """Raise KeyboardInterrupt where ``fit`` would warn that it was interrupted.
-
-    At Ctrl-C, estimators keep the best parameters so far; a library wants all or nothing.
-    """
+    """Raise KeyboardInterrupt where ``fit`` would warn that it was interrupted."""
+    # At Ctrl-C, estimators keep the best parameters so far; a library wants all or nothing.
     with warnings.catch_warnings():
         warnings.simplefilter("error", TrainingInterrupted)
         try:
@@ -328,10 +308,8 @@ class TagScores:
     positives: Ids
     negatives: Ids
     auc: Doubles
-    error: Doubles
-    """Standard error of the AUC."""
-    learnt: Mask
-    """Whether the AUC is clearly above chance."""
+    error: Doubles  # standard error of the AUC
+    learnt: Mask  # whether the AUC is clearly above chance
 
 
 def score_tags(Y: Floats, P: Floats) -> TagScores:
@@ -366,10 +344,8 @@ def chance_error(positives: Ids, negatives: Ids) -> Doubles:
 
 
 def choose_thresholds(Y: Floats, P: Floats, scores: TagScores) -> Floats:
-    """The probability from which a track is said to have a tag, (n_tags,).
-
-    As many held-out tracks reach it as have the tag. ``UNREACHABLE`` for tags that are not learnt.
-    """
+    """The probability from which a track has a tag, (n_tags,); `UNREACHABLE` if not learnt."""
+    # As many held-out tracks reach it as have the tag.
     from harmonium.estimators.calibration import matching_thresholds
 
     chosen = np.clip(by_columns(matching_thresholds, Y, P), 0.01, 0.99)

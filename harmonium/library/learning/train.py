@@ -25,6 +25,7 @@ from harmonium.arrays import Arrays, Doubles, Floats, Ids
 from harmonium.data.tag_names import GenreTree
 from harmonium.engine import Engine
 from harmonium.errors import DataError
+from harmonium.library import tagger
 from harmonium.library.learning.examples import (
     N_FOLDS,
     ExcludedTag,
@@ -55,50 +56,27 @@ from harmonium.library.store.opinions import (
     with_kinds,
 )
 from harmonium.library.store.schema import EXTRACTOR, GENRES
-from harmonium.library.tagger import (
-    PART,
-    PLACES,
-    USUAL_PRECISION,
-    PrecisionCurve,
-    TagRBM,
-    builtin_model,
-    keep_compiled,
-    mix,
-    precision_curves,
-    threshold_for,
-)
 from harmonium.library.tags import MIN_PEOPLE
 
-MAX_IN_MEMORY = 50_000
-"""Tracks whose features are held in memory; those of more are in files."""
-MAX_KEPT = 50_000
-"""Tracks whose held-out probabilities are kept with a model; of more, a random choice."""
-PRIOR_STRENGTH = 5.0
-"""So many examples weigh as much as the built-in model."""
-MIN_SHARED = 20
-"""Smoothing is tried where two people have tagged so many tracks in common."""
-MIN_SHARED_FRACTION = 0.1
-"""Smoothing is tried where this fraction of the tagged tracks has tags of several people."""
-MAX_SMOOTHING = 2_000_000
-"""Pairs of person and track, times passes over them, at most."""
+MAX_IN_MEMORY = 50_000  # tracks whose features are held in memory; those of more are in files
+MAX_KEPT = 50_000  # tracks whose held-out probabilities are kept; of more, a random choice
+PRIOR_STRENGTH = 5.0  # the weight of the built-in model, in examples
+MIN_SHARED = 20  # smoothing needs two people who have tagged this many tracks in common
+MIN_SHARED_FRACTION = 0.1  # smoothing needs several people on this share of the tracks
+MAX_SMOOTHING = 2_000_000  # pairs of person and track, times passes over them, at most
 
 
 @dataclass(frozen=True)
 class TrainingOptions:
     """How to train."""
 
-    min_examples: int | None = None
-    """Tracks that a tag needs; None: 10, or 5 where fewer than 100 tracks are tagged."""
+    min_examples: int | None = None  # of a tag; None: 10, or 5 with fewer than 100 tagged tracks
     max_tags: int = 200
-    min_count: int = 1
-    """How many people must give a track a tag."""
-    min_share: float = MIN_SHARE
-    """The share of a track's people who must give it the tag."""
-    smooth: bool = True
-    """Whether to try smoothed tags, where several people have tagged the same tracks."""
+    min_count: int = 1  # how many people must give a track a tag
+    min_share: float = MIN_SHARE  # the share of a track's people who must give it the tag
+    smooth: bool = True  # whether to try smoothed tags, where people have tagged the same tracks
     seed: int = 0
-    genres: GenreTree | None = None
-    """The genre tree to use from now on; by default that of the library, if any."""
+    genres: GenreTree | None = None  # the tree to use from now on; by default the library's
 
 
 def train(
@@ -119,14 +97,8 @@ def train(
     waits for `use_model`.
 
     ``engine`` and ``jobs``, as for `make_executor`, say where the many fits of the model are done.
-    The model is the same wherever that is.
-
-    Raises
-    ------
-    DataError
-        where there is too little to learn from; it says how much is missing
-    EngineError
-        where the engine cannot be used, or no longer works; the first answer is stored then
+    The model is the same wherever that is. A DataError says how much is missing to learn from, and
+    an EngineError that the engine cannot be used; the first answer is stored then.
     """
     options = options or TrainingOptions()
 
@@ -168,15 +140,13 @@ class _Task:
     extractor: str
     opinions: pl.DataFrame
     judged: pl.DataFrame
-    answered: Ids
-    """Tracks of which people have only answered questions."""
+    answered: Ids  # tracks of which people have only answered questions
     excluded: list[ExcludedTag]
     ids: Ids
     examples: TrainingSet
     grouped_by: str
     began: float
-    more: Arrays = field(default_factory=dict)
-    """Further arrays of the model."""
+    more: Arrays = field(default_factory=dict)  # further arrays of the model
 
     @classmethod
     def read(cls, library: Library, options: TrainingOptions, folder: Path) -> "_Task":
@@ -200,7 +170,7 @@ class _Task:
             min_examples=options.min_examples,
             max_tags=options.max_tags,
         )
-        keep_compiled()
+        tagger.keep_compiled()
         tracks = judged["track_id"].to_numpy()
 
         def labels(some: Ids) -> Floats:
@@ -243,7 +213,7 @@ class _Task:
         examples, more = self.examples, dict(self.more)
         if examples.n_more:
             held_out, more["own_weight"] = with_prior(
-                examples, held_out, builtin_model().vocabulary
+                examples, held_out, tagger.builtin_model().vocabulary
             )
         thresholds, curves, rates, scores = _scores(examples, held_out)
         chosen = candidates[0].hyperparameters
@@ -265,7 +235,7 @@ class _Task:
                     {**hyperparameters._asdict(), "auc": auc, "epochs": epochs}
                     for hyperparameters, auc, epochs in candidates
                 ],
-                "folds": N_FOLDS,
+                "folds": int(model.folds_.max()) + 1 if hasattr(model, "folds_") else N_FOLDS,
                 "grouped_by": self.grouped_by,
                 "min_count": self.options.min_count,
                 "min_share": self.options.min_share,
@@ -300,10 +270,8 @@ def _tree(library: Library, options: TrainingOptions) -> GenreTree:
 def with_prior(
     examples: TrainingSet, held_out: Floats, known: Sequence[str]
 ) -> tuple[Floats, Doubles]:
-    """Held-out probabilities with the built-in model as a prior where that helps, (n, C).
-
-    Also the weights of one's own examples, (C,). ``known`` are the tags of the built-in model.
-    """
+    """Held-out probabilities with the built-in model as a prior where that helps, (n, C)."""
+    # Also the weights of one's own examples, (C,). ``known`` are the tags of the built-in model.
     from harmonium.evaluation import auc_per_tag
 
     weights, found = np.ones(len(examples.tags)), held_out.copy()
@@ -312,7 +280,7 @@ def with_prior(
             continue
         n = float((examples.Y[:, j] == 1).sum())
         weight = np.float32(n / (n + PRIOR_STRENGTH))
-        mixed = mix(found[:, j], examples.builtin(known.index(tag)), weight)
+        mixed = tagger.mix(found[:, j], examples.builtin(known.index(tag)), weight)
         both = np.stack([found[:, j], mixed], axis=1)
         alone, better = auc_per_tag(np.repeat(examples.Y[:, [j]], 2, axis=1), both).values
         if better > alone:
@@ -321,19 +289,19 @@ def with_prior(
 
 
 def _with_builtin_tags(
-    stored: StoredModel, curves: list[PrecisionCurve]
-) -> tuple[StoredModel, list[PrecisionCurve], Arrays]:
+    stored: StoredModel, curves: list[tagger.PrecisionCurve]
+) -> tuple[StoredModel, list[tagger.PrecisionCurve], Arrays]:
     """The model with the other tags of the built-in one after its own, and its further arrays."""
-    known, own = builtin_model(), list(stored.vocabulary)
+    known, own = tagger.builtin_model(), list(stored.vocabulary)
     new = [j for j, tag in enumerate(known.vocabulary) if tag not in own]
     tags = own + [known.vocabulary[j] for j in new]
     thresholds = np.concatenate([stored.thresholds, known.thresholds[new]])
     shared = {name: known.report[name] for name in ("aliases", "precision")}
     report = stored.report | {"own": len(own)} | shared
-    known_curves = precision_curves(known) or []
+    known_curves = tagger.precision_curves(known) or []
     arrays = {
-        PART: np.frombuffer(known.bytes, np.uint8),
-        PLACES: np.array([tags.index(tag) for tag in known.vocabulary]),
+        tagger.PART: np.frombuffer(known.bytes, np.uint8),
+        tagger.PLACES: np.array([tags.index(tag) for tag in known.vocabulary]),
     }
     stored = replace(stored, vocabulary=tags, thresholds=thresholds, report=report)
     return stored, [*curves, *(known_curves[j] for j in new if known_curves)], arrays
@@ -341,7 +309,7 @@ def _with_builtin_tags(
 
 def _scores(
     examples: TrainingSet, held_out: Floats
-) -> tuple[Floats, list[PrecisionCurve], NDArray[Any], dict[str, Any]]:
+) -> tuple[Floats, list[tagger.PrecisionCurve], NDArray[Any], dict[str, Any]]:
     """What held-out probabilities say: thresholds, precision, how usual tags are, and a report."""
     from harmonium.evaluation import reliability
 
@@ -378,10 +346,10 @@ def _scores(
     return thresholds, curves, rates, report
 
 
-def _promise(curve: PrecisionCurve, threshold: float) -> dict[str, float | None]:
+def _promise(curve: tagger.PrecisionCurve, threshold: float) -> dict[str, float | None]:
     """The precision and recall from the threshold on, and the threshold for writing."""
     rank, low = curve.at(threshold), curve.below()
-    write_from = threshold_for(curve, USUAL_PRECISION)
+    write_from = tagger.threshold_for(curve, tagger.USUAL_PRECISION)
     return {
         "precision": None if rank is None else float(curve.precision[rank]),
         "precision_at_least": None if rank is None else float(low[rank]),
@@ -391,7 +359,7 @@ def _promise(curve: PrecisionCurve, threshold: float) -> dict[str, float | None]
 
 
 def _means(sums: NDArray[np.float64], n: NDArray[np.int64]) -> list[float | None]:
-    """Sums divided by n; None where n is 0."""
+    """Sums divided by n; None if n is 0."""
     return [_number(total / count) if count else None for total, count in zip(sums, n, strict=True)]
 
 
@@ -412,7 +380,7 @@ def can_smooth(opinions: pl.DataFrame) -> bool:
 
 def learn_smoothing(
     opinions: pl.DataFrame, judged: pl.DataFrame, tags: tuple[str, ...], *, seed: int = 0
-) -> tuple[Callable[[Ids], Floats], TagRBM]:
+) -> tuple[Callable[[Ids], Floats], tagger.TagRBM]:
     """What gives smoothed labels (n_tracks, n_tags) of tracks with sorted ids; what was learnt.
 
     What was learnt is which tags people give together, whatever the track. Every track has
@@ -442,4 +410,4 @@ def learn_smoothing(
         return soft
 
     U, c, d = (np.asarray(getattr(smoother.params_, k), np.float64) for k in "Ucd")
-    return labels_of, TagRBM(U[:, columns], c, d[columns])
+    return labels_of, tagger.TagRBM(U[:, columns], c, d[columns])

@@ -17,15 +17,12 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
-import numpy as np
 import polars as pl
 import sqlalchemy as sa
 
 from harmonium.errors import FileTagError, LibraryError, NotInLibraryError
 from harmonium.library.store.database import (
-    TRACKS,
     LibraryPart,
-    bump_version,
     key_of,
     loaded_path,
     make_table,
@@ -41,8 +38,6 @@ from harmonium.library.store.schema import (
     change,
     changed_value,
     model,
-    setting,
-    track,
     written_file,
 )
 
@@ -59,12 +54,9 @@ class Change:
     at: datetime
     command: str
     summary: str
-    undoes: int | None
-    """The change that this one undid."""
-    undone_by: int | None
-    """The change that undid this one, wholly."""
-    undone_in_part_by: int | None = None
-    """The last change that undid a part of this one, if it is not undone wholly."""
+    undoes: int | None  # the change that this one undid
+    undone_by: int | None  # the change that undid this one, wholly
+    undone_in_part_by: int | None = None  # the last change that undid a part of this one, not all
     left: int | None = None
     """How many tags, files and values that one has left; None while it is under way, or where it
     was interrupted."""
@@ -77,31 +69,23 @@ class WrittenFile:
     id: int
     change_id: int
     track_id: int | None
-    path: str
-    """Where it was then."""
-    record: bytes
-    """What makes it what it was, for `filetags.UndoRecord.from_bytes`."""
+    path: str  # where it was then
+    record: bytes  # what makes it what it was, for `filetags.UndoRecord.from_bytes`
 
 
 @dataclass(frozen=True)
 class UndoReport:
     """What undoing did."""
 
-    change: int
-    """The number of the change that undid."""
-    ended: int
-    """Opinions that are no longer in force."""
-    revived: int
-    """Opinions that are in force again."""
-    conflicts: dict[int, int]
-    """Later change → how many opinions it touched, so that they were left as they are."""
+    change: int  # the number of the change that undid
+    ended: int  # opinions that are no longer in force
+    revived: int  # opinions that are in force again
+    conflicts: dict[int, int]  # later change → opinions that it touched, so that they were left
     files_restored: int
-    files_left: dict[str, str]
-    """Path → why the file could not be restored."""
+    files_left: dict[str, str]  # path → why the file could not be restored
     values_restored: dict[str, int] = field(default_factory=dict)
     """"track", "model" or "setting" → how many are what they were."""
-    values_left: dict[str, str] = field(default_factory=dict)
-    """Value → why it stays as it is."""
+    values_left: dict[str, str] = field(default_factory=dict)  # value → why it stays as it is
 
     @property
     def complete(self) -> bool:
@@ -184,15 +168,38 @@ class Changes(LibraryPart):
 
     def set_value(self, change_id: int, kind: str, key: int | str, value: Any) -> bool:
         """Set a value as part of a change; whether it was another before."""
-        read, write = _KINDS[kind]
         with self._library.begin() as connection:
-            before = read(connection, str(key))
+            before = self._value(kind, str(key))
             if before == value:
                 return False
             texts = (json.dumps(before), json.dumps(value))
             _keep_value(connection, change_id, kind, str(key), *texts)
-            write(connection, str(key), value)
+            self._write_value(kind, str(key), value)
             return True
+
+    def _value(self, kind: str, key: str) -> Any:
+        """A value as it is; of a model's tag its name and threshold, empty if the model is gone."""
+        if kind == SETTING:
+            return self._library.settings.get(key)
+        if kind == TRACK_STATE:
+            return self._library.tracks.get(int(key)).state
+        number, place = map(int, key.split(":"))
+        models = [one for one in self._library.models.list() if one.id == number]
+        return [x for one in models for x in (one.vocabulary[place], float(one.thresholds[place]))]
+
+    def _write_value(self, kind: str, key: str, value: Any) -> None:
+        if kind == SETTING:
+            self._library.settings.set(key, value)
+        elif kind == TRACK_STATE:
+            self._library.tracks.replace(replace(self._library.tracks.get(int(key)), state=value))
+        else:
+            number, place = map(int, key.split(":"))
+            one = next(one for one in self._library.models.list() if one.id == number)
+            one.vocabulary[place], one.thresholds[place] = value
+            levels = one.thresholds.astype("<f4").tobytes()
+            values = {"vocabulary": json.dumps(one.vocabulary), "thresholds": levels}
+            with self._library.begin() as connection:
+                connection.execute(sa.update(model).where(model.c.id == number).values(values))
 
     def keep_file(self, change_id: int, track_id: int | None, path: str, record: bytes) -> int:
         """Store what undoes the writing of a file; the number of this record."""
@@ -244,7 +251,7 @@ class Changes(LibraryPart):
             number = self.begin("undo", f"change {change_id} undone: {was}", undoes=change_id)
             ended, revived = _undo_opinions(connection, change_id, number)
             report = UndoReport(number, ended, revived, conflicts, 0, {})
-            _undo_values(connection, change_id, report)
+            self._undo_values(connection, change_id, report)
             if not files or restore is None:
                 return _end_undo(connection, undone, report)
         n_restored = 0
@@ -257,9 +264,30 @@ class Changes(LibraryPart):
             undone = self.get(change_id)  # perhaps by another, while files were restored
             return _end_undo(connection, undone, replace(report, files_restored=n_restored))
 
+    def _undo_values(self, connection: sa.Connection, number: int, report: UndoReport) -> None:
+        """Set back what a change had set, and say so in the report."""
+        restored, conflicts = Counter[str](), Counter(report.conflicts)
+        last = sa.select(sa.func.max(changed_value.c.change_id))
+        query = sa.select(changed_value).where(changed_value.c.change_id == number)
+        for row in connection.execute(query.order_by(changed_value.c.id.desc())).all():
+            if self._value(row.kind, row.key) == stored_json(row.after):
+                _keep_value(connection, report.change, row.kind, row.key, row.after, row.before)
+                self._write_value(row.kind, row.key, stored_json(row.before))
+                restored[row.kind] += 1
+                continue
+            same = (changed_value.c.kind == row.kind, changed_value.c.key == row.key)
+            later = connection.scalar(last.where(*same, changed_value.c.id > row.id))
+            if later is not None:
+                conflicts[later] += 1
+            else:
+                report.values_left[f"{row.kind} {row.key}"] = (
+                    "it is no longer what this change made it"
+                )
+        report.values_restored.update(restored)
+        report.conflicts.update(conflicts)
+
 
 def _end_undo(connection: sa.Connection, undone: Change, report: UndoReport) -> UndoReport:
-    """Note how an undo ended."""
     _check_not_undone(undone)
     here = sa.update(change).where(change.c.id == report.change)
     connection.execute(here.values(left=report.n_left))
@@ -310,10 +338,8 @@ WHERE o.ended_by = :change AND o.begun_by <> :change"""
 
 
 def _plan_opinions(connection: sa.Connection, number: int) -> tuple[int, dict[int, int]]:
-    """Put the triples that can be undone into the temporary table undo_key.
-
-    Returns how many there are, and later change → how many stay as it left them.
-    """
+    """Put the triples that can be undone into the temporary table undo_key."""
+    # Returns how many there are, and later change → how many stay as it left them.
     connection.exec_driver_sql("DROP TABLE IF EXISTS undo_key")
     connection.exec_driver_sql(_MAKE_KEYS % (number, number))
     connection.exec_driver_sql(f"CREATE INDEX undo_key_key ON undo_key ({', '.join(TRIPLE)})")
@@ -361,7 +387,7 @@ def _undo_opinions(connection: sa.Connection, number: int, by: int) -> tuple[int
 def standing(base: int, later: Iterable[int], undoes: Mapping[int, int | None]) -> int | None:
     """The change that made a triple what it is, after `base` and then `later` touched it.
 
-    None where `base` itself was undone. A change and the one that undid it leave nothing; one that
+    None if `base` itself was undone. A change and the one that undid it leave nothing; one that
     undid an undoing leaves what that had taken away.
     """
     stack = [base]
@@ -379,83 +405,8 @@ def standing(base: int, later: Iterable[int], undoes: Mapping[int, int | None]) 
     return stack[-1] if stack else None
 
 
-# Undoing values. -------------------------------------------------------------------------------
-
-
-def _undo_values(connection: sa.Connection, number: int, report: UndoReport) -> None:
-    """Set back what a change had set, and say so in the report."""
-    restored, conflicts = Counter[str](), Counter(report.conflicts)
-    last = sa.select(sa.func.max(changed_value.c.change_id))
-    query = sa.select(changed_value).where(changed_value.c.change_id == number)
-    for row in connection.execute(query.order_by(changed_value.c.id.desc())).all():
-        read, write = _KINDS[row.kind]
-        if read(connection, row.key) == stored_json(row.after):
-            _keep_value(connection, report.change, row.kind, row.key, row.after, row.before)
-            write(connection, row.key, stored_json(row.before))
-            restored[row.kind] += 1
-            continue
-        same = (changed_value.c.kind == row.kind, changed_value.c.key == row.key)
-        later = connection.scalar(last.where(*same, changed_value.c.id > row.id))
-        if later is not None:
-            conflicts[later] += 1
-        else:
-            report.values_left[f"{row.kind} {row.key}"] = "it is no longer what this change made it"
-    report.values_restored.update(restored)
-    report.conflicts.update(conflicts)
-
-
 def _keep_value(
     connection: sa.Connection, number: int, kind: str, key: str, before: str, after: str
 ) -> None:
     row = {"change_id": number, "kind": kind, "key": key, "before": before, "after": after}
     connection.execute(sa.insert(changed_value).values(row))
-
-
-def _read_state(connection: sa.Connection, key: str) -> Any:
-    return connection.scalar(sa.select(track.c.state).where(track.c.id == int(key)))
-
-
-def _write_state(connection: sa.Connection, key: str, value: Any) -> None:
-    connection.execute(sa.update(track).where(track.c.id == int(key)).values(state=value))
-    bump_version(connection, TRACKS)
-
-
-def _tags(connection: sa.Connection, number: int) -> tuple[list[str], list[float]]:
-    """A model's vocabulary, and the thresholds of these tags; empty where the model is gone."""
-    query = sa.select(model.c.vocabulary, model.c.thresholds).where(model.c.id == number)
-    row = connection.execute(query).one_or_none()
-    if row is None:
-        return [], []
-    return stored_json(row.vocabulary), np.frombuffer(row.thresholds, "<f4").tolist()
-
-
-def _read_tag(connection: sa.Connection, key: str) -> Any:
-    """The tag at a place of a model's vocabulary, and its threshold."""
-    number, place = map(int, key.split(":"))
-    return [value for values in _tags(connection, number) for value in values[place : place + 1]]
-
-
-def _write_tag(connection: sa.Connection, key: str, value: Any) -> None:
-    number, place = map(int, key.split(":"))
-    tags, thresholds = _tags(connection, number)
-    tags[place], thresholds[place] = value
-    values = {"vocabulary": json.dumps(tags), "thresholds": np.array(thresholds, "<f4").tobytes()}
-    connection.execute(sa.update(model).where(model.c.id == number).values(values))
-
-
-def _read_setting(connection: sa.Connection, key: str) -> Any:
-    text = connection.scalar(sa.select(setting.c.value).where(setting.c.key == key))
-    return None if text is None else stored_json(text)
-
-
-def _write_setting(connection: sa.Connection, key: str, value: Any) -> None:
-    connection.execute(sa.delete(setting).where(setting.c.key == key))
-    if value is not None:
-        connection.execute(sa.insert(setting).values(key=key, value=json.dumps(value)))
-
-
-_KINDS: dict[str, tuple[Callable[..., Any], Callable[..., None]]] = {
-    TRACK_STATE: (_read_state, _write_state),
-    MODEL_TAG: (_read_tag, _write_tag),
-    SETTING: (_read_setting, _write_setting),
-}

@@ -16,9 +16,8 @@ from __future__ import annotations
 import json
 import os
 import sqlite3
-import time
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from datetime import UTC, datetime, timedelta
 from itertools import islice
 from pathlib import Path
@@ -30,7 +29,7 @@ import sqlalchemy as sa
 from sqlalchemy.exc import DBAPIError
 
 from harmonium.errors import LibraryError
-from harmonium.files import user_data_folder
+from harmonium.files import enable_write_ahead_log, user_data_folder
 from harmonium.library.store.schema import (
     VERSION,
     change,
@@ -43,18 +42,15 @@ from harmonium.library.store.schema import (
 if TYPE_CHECKING:
     from harmonium.library.library import Library
 
-ENVIRONMENT = "HARMONIUM_LIBRARY"
-"""The environment variable that names the default library."""
-BUSY_SECONDS = 120
-"""How long to wait for another process that is writing."""
-SYNCHRONOUS = "FULL"
-"""SQLite's: a commit outlives a power cut, since people's tags are in it."""
+ENVIRONMENT = "HARMONIUM_LIBRARY"  # the environment variable that names the default library
+BUSY_SECONDS = 120  # how long to wait for another process that is writing
+SYNCHRONOUS = "FULL"  # SQLite's: a commit outlives a power cut, since people's tags are in it
 _WRITES = "harmonium_writes"
 _LOCK = 0x4861726D  # the number of the advisory lock; locks are per database
 _CACHE_KIB = 65_536
 _SAFE = "What was stored before is safe."
 _DAMAGED = " It is damaged. Restore a copy; `sqlite3 FILE .recover` saves what can be saved."
-_WAYS_OUT = {
+_WAYS_OUT = {  # parts of what a database says → what to do about it
     ('FATAL:  database "', 'FATAL:  role "'): " Correct the address, or create it on the server.",
     ("locked",): " Another program is still writing to it; try again when it is done.",
     ("not a database",): " If it was a library, it is damaged: restore a copy. Otherwise, name "
@@ -73,13 +69,12 @@ _WAYS_OUT = {
         *("starting up", "shutting down"),
     ): f" The server stopped or was restarted. {_SAFE} Run the command again.",
 }
-"""Parts of what a database says → what to do about it."""
 TRACKS, PREDICTIONS = "version_of_tracks", "version_of_predictions"
 """The settings that count how often tracks, and predictions, have changed."""
 
 
 class LibraryVersion(NamedTuple):
-    """Numbers that differ where a part of the library does."""
+    """Numbers that change with parts of the library."""
 
     change: int
     opinion: int
@@ -138,22 +133,10 @@ def _is_frozen(file: Path) -> bool:
 
 
 def use_write_ahead_log(engine: sa.Engine) -> None:
-    """Let readers and a writer work at once, from now on; SQLite does not always wait for it."""
-    if engine.dialect.name != "sqlite":
-        return
-    end = time.monotonic() + BUSY_SECONDS
-    raw = engine.raw_connection()
-    try:
-        while True:
-            try:
-                raw.driver_connection.execute("PRAGMA journal_mode = WAL")  # type: ignore[union-attr]
-                return
-            except sqlite3.OperationalError as error:
-                if "locked" not in str(error) or time.monotonic() > end:
-                    raise
-                time.sleep(0.01)
-    finally:
-        raw.close()
+    """Let readers and a writer of SQLite work at once, from now on."""
+    if engine.dialect.name == "sqlite":
+        with closing(engine.raw_connection()) as raw:
+            enable_write_ahead_log(raw.driver_connection, BUSY_SECONDS)  # type: ignore[arg-type]
 
 
 def postgresql_engine(place: str) -> sa.Engine:
@@ -225,7 +208,7 @@ def damaged(reason: str) -> LibraryError:
 
 @contextmanager
 def explained(place: str) -> Iterator[None]:
-    """What the database complains of, as one error of ours."""
+    """An error of the database as a `LibraryError`."""
     try:
         yield
     except (DBAPIError, sqlite3.Error, OSError, UnicodeDecodeError) as error:
@@ -257,10 +240,8 @@ def read_version(connection: sa.Connection) -> LibraryVersion:
 
 
 Item = TypeVar("Item")
-PAGE = 1000
-"""Rows that are read, or values of an IN, at a time."""
-CHUNK = 100_000
-"""Rows that are under way at a time."""
+PAGE = 1000  # rows that are read, or values of an IN, at a time
+CHUNK = 100_000  # rows that are under way at a time
 
 
 def batches(items: Iterable[Item], size: int | None = None) -> Iterator[list[Item]]:
@@ -294,7 +275,7 @@ def pairs(connection: sa.Connection, key: sa.Column[Any], value: sa.Column[Any])
 def replace_rows(
     connection: sa.Connection, table: sa.Table, rows: Sequence[dict[str, Any]], *old: Any
 ) -> None:
-    """Put rows in place of those that meet all conditions."""
+    """Replace the rows that meet all conditions."""
     connection.execute(sa.delete(table).where(*old))
     if rows:
         connection.execute(sa.insert(table), rows)
@@ -305,18 +286,17 @@ def read_frame(connection: sa.Connection, query: sa.Select[Any], schema: Any) ->
     return pl.DataFrame(list(map(tuple, connection.execute(query))), schema=schema, orient="row")
 
 
-MIGRATIONS = {
+MIGRATIONS = {  # version → the statements that make its tables out of those of the one before
     "0009": (
         "ALTER TABLE feature DROP COLUMN heads",
         "ALTER TABLE crowd RENAME TO people_count",
     ),
 }
-"""Version → the statements that make its tables out of those of the version before."""
 _OLDEST = "0008"
 
 
 def read_table_version(connection: sa.Connection) -> tuple[str | None, bool]:
-    """The version of the tables, None where there is none; and whether there are no tables."""
+    """The version of the tables, or None; and whether there are no tables."""
     names = sa.inspect(connection).get_table_names()
     if table_version.name not in names:
         return None, not names
@@ -324,7 +304,7 @@ def read_table_version(connection: sa.Connection) -> tuple[str | None, bool]:
 
 
 def upgrade(connection: sa.Connection, place: str) -> None:
-    """Make the tables, or bring them up to date, in the connection's transaction."""
+    """Create or upgrade the tables, in the connection's transaction."""
     version, _ = read_table_version(connection)  # another process may have been faster
     if version is None:
         for tables in (metadata, table_version.metadata):
@@ -362,7 +342,7 @@ def to_datetime(microseconds: int) -> datetime:
 
 
 def to_microseconds(time: datetime) -> int:
-    """A time as it is stored; one without a zone is taken for UTC."""
+    """A time as it is stored; one without a zone counts as UTC."""
     aware = time if time.tzinfo else time.replace(tzinfo=UTC)
     return (aware - _EPOCH) // timedelta(microseconds=1)
 

@@ -4,12 +4,10 @@ Predictions are stored by tag, in blocks of `BLOCK` track numbers: searching rea
 tracks, and tagging writes all tags of one block after the other. A probability takes two bytes and
 is kept to within `STEP`, far closer than any model knows it.
 
-What a model's tags gained from answers since it was trained is kept beside its predictions, which
-stay as they were. A tag's log-odds gain, for every track, its likeness in sound to the tracks that
-were answered, weighted by what each of them taught (`Refinement`). The resulting probabilities of
-all tracks are stored like predictions, and so is what follows for a track from what people said
-about it. `harmonium.library.answers` computes them. Reading includes them, unless the
-model is asked for as it was trained.
+What a model's tags gained from answers since it was trained (`harmonium.library.answers`) is kept
+beside its predictions, which stay as they were: what each track that was answered taught
+(`Refinement`), and the resulting probabilities. Reading includes them, unless the model is asked
+for as it was trained.
 """
 
 from __future__ import annotations
@@ -27,16 +25,7 @@ from safetensors.numpy import load, save
 
 from harmonium.arrays import Doubles, Floats, Ids, Mask
 from harmonium.errors import LibraryError, NotInLibraryError
-from harmonium.library.store.database import (
-    PREDICTIONS,
-    LibraryPart,
-    bump_version,
-    key_of,
-    replace_rows,
-    stored_json,
-    to_datetime,
-    to_microseconds,
-)
+from harmonium.library.store import database
 from harmonium.library.store.schema import (
     BLOCK,
     completed_track,
@@ -46,14 +35,11 @@ from harmonium.library.store.schema import (
     refined_tag,
 )
 
-CURRENT = "current_model"
-"""The setting that holds the number of the model in use."""
+CURRENT = "current_model"  # the setting that holds the number of the model in use
 Owner = Literal["own", "built-in", "people"]
 """Whose tag it is: learnt from the library, of the built-in model, or only of people."""
-MIN_WRITTEN_PRECISION = 0.8
-"""The precision on held-out clips that a tag of the built-in model needs to be written."""
-UNREACHABLE = 2.0
-"""The threshold of a tag that is not predicted: no probability reaches it."""
+MIN_WRITTEN_PRECISION = 0.8  # held-out, that a tag of the built-in model needs to be written
+UNREACHABLE = 2.0  # the threshold of a tag that is not predicted: no probability reaches it
 _WITHOUT_BYTES = [column for column in model.c if column is not model.c.bytes]
 
 
@@ -61,24 +47,16 @@ _WITHOUT_BYTES = [column for column in model.c if column is not model.c.bytes]
 class StoredModel:
     """A model with what is needed to use it."""
 
-    id: int | None = None
-    """Its number; None until it is stored."""
+    id: int | None = None  # its number; None until it is stored
     made_at: datetime = field(default_factory=lambda: datetime.now(UTC))
     name: str
-    vocabulary: list[str]
-    """Its tags, in the order of its outputs."""
-    thresholds: Floats
-    """(n_tags,) the probability from which on a track gets the tag."""
-    extractor: str
-    """The key of the extractor whose features it takes."""
-    bytes: bytes = field(repr=False)
-    """The model itself."""
-    report: dict[str, Any] = field(repr=False)
-    """How it was trained and how good it is; what JSON can hold."""
-    refinements: tuple[Refinement, ...] = field(default=(), repr=False)
-    """What its tags gained from answers since it was trained."""
-    n_new: int = 0
-    """How many of its tags, the last ones, are new words, learnt from answers alone."""
+    vocabulary: list[str]  # its tags, in the order of its outputs
+    thresholds: Floats  # (n_tags,) the probability at which a track gets the tag
+    extractor: str  # the key of the extractor whose features it takes
+    bytes: bytes = field(repr=False)  # the model itself
+    report: dict[str, Any] = field(repr=False)  # how it was trained, how good it is; JSON
+    refinements: tuple[Refinement, ...] = field(default=(), repr=False)  # learnt from answers
+    n_new: int = 0  # how many of its tags, the last ones, are new words, learnt from answers alone
 
     @property
     def learnt(self) -> Mask:
@@ -130,14 +108,12 @@ class StoredModel:
         )
 
     def only(self, owner: Owner | None) -> StoredModel:
-        """The same model as if it had learnt one's own tags only, or only the built-in ones."""
+        """The same model, but only with own tags, or only with built-in ones."""
         return self if owner is None else self._predicting(self.is_own == (owner == "own"))
 
     def without(self, hidden: Collection[str], renamed: Mapping[str, str]) -> StoredModel:
-        """The same model without hidden tags, and with the new names of renamed ones.
-
-        One whose new name is that of another tag is not predicted: the other is.
-        """
+        """The same model without hidden tags, and with the new names of renamed ones."""
+        # One whose new name is that of another tag is not predicted: the other is.
         tags, wanted = list(self.vocabulary), np.ones(len(self.vocabulary), bool)
         for j, tag in enumerate(tags):
             new = renamed.get(tag, tag)
@@ -160,7 +136,7 @@ class StoredModel:
         return replace(self, thresholds=thresholds)
 
 
-class Models(LibraryPart):
+class Models(database.LibraryPart):
     """The models of a library."""
 
     def add(self, stored: StoredModel, *, use: bool = True) -> int:
@@ -174,24 +150,24 @@ class Models(LibraryPart):
                 f"{len(stored.thresholds)}."
             )
         values = {
-            "made_at": to_microseconds(stored.made_at),
+            "made_at": database.to_microseconds(stored.made_at),
             "name": stored.name,
             "vocabulary": json.dumps(stored.vocabulary),
-            "thresholds": np.ascontiguousarray(stored.thresholds, "<f4").tobytes(),
+            "thresholds": np.asarray(stored.thresholds, "<f4").tobytes(),
             "extractor": stored.extractor,
             "bytes": stored.bytes,
             "report": json.dumps(stored.report),
         }
         with self._library.begin() as connection:
-            number = key_of(connection.execute(sa.insert(model).values(values)))
+            number = database.key_of(connection.execute(sa.insert(model).values(values)))
             if use or self._library.settings.get(CURRENT) is None:
                 self._library.settings.set(CURRENT, number)
         return number
 
     def remove(self, model_id: int, *, instead: int | None) -> None:
-        """Drop a model with all that it says; if it is in use, the one ``instead`` is from now on.
+        """Delete a model and its predictions; if it is in use, ``instead`` replaces it.
 
-        Nothing brings it back.
+        This cannot be undone.
         """
         tables = (completed_track, refined_prediction, refined_tag, prediction)
         with self._library.begin() as connection:
@@ -230,22 +206,19 @@ def _stored(row: Any) -> StoredModel:
     return StoredModel(
         **values
         | {
-            "made_at": to_datetime(row.made_at),
-            "vocabulary": stored_json(row.vocabulary),
+            "made_at": database.to_datetime(row.made_at),
+            "vocabulary": database.stored_json(row.vocabulary),
             "thresholds": np.frombuffer(row.thresholds, "<f4").astype(np.float32),
-            "report": stored_json(row.report),
+            "report": database.stored_json(row.report),
         }
     )
 
 
-STEP = 1 / 65534
-"""Between two probabilities that can be told apart in the library."""
+STEP = 1 / 65534  # between two probabilities that can be told apart in the library
 _BLOCK_KEY = ("model_id", "tag", "block")
-_NONE = 65535
-"""In place of the probability of a track that has none."""
+_NONE = 65535  # in place of the probability of a track that has none
 
-Steps = NDArray[np.uint16]
-"""Stored probabilities, in units of `STEP`."""
+Steps = NDArray[np.uint16]  # stored probabilities, in units of `STEP`
 
 
 def packed(probabilities: Floats) -> Steps:
@@ -270,36 +243,24 @@ def steps_of(data: bytes) -> Steps:
 class Refinement(NamedTuple):
     """What a tag gained from answers."""
 
-    place: int
-    """In the model's vocabulary; a new word's is after the tags that the model was trained with."""
+    place: int  # in the model's vocabulary; new words come after the tags it was trained with
     name: str
-    threshold: float | None
-    """None: the model's own."""
-    has_model: bool
-    """Whether it adds to what the model says; otherwise it stands alone."""
-    ids: Ids
-    """(n,) the tracks that it was learnt from."""
-    weights: Doubles
-    """(n,) what each of these tracks taught."""
-    bias: float
-    """What all tracks gain."""
+    threshold: float | None  # none: the model's own
+    has_model: bool  # whether it adds to what the model says; otherwise it stands alone
+    ids: Ids  # (n,) the tracks that it was learnt from
+    weights: Doubles  # (n,) what each of these tracks taught
+    bias: float  # what all tracks gain
     n_yes: int
     n_no: int
-    digest: str
-    """The digest of what it was learnt from."""
+    digest: str  # the digest of what it was learnt from
 
 
-class Predictions(LibraryPart):
+class Predictions(database.LibraryPart):
     """The predictions of a library's models."""
 
     def put(self, model_id: int, ids: ArrayLike, probabilities: ArrayLike) -> None:
         """Store the probabilities (n, n_tags) of tracks (n,), in place of what these had."""
         numbers, values = np.asarray(ids, np.int64), np.asarray(probabilities, np.float32)
-        if values.ndim != 2 or len(values) != len(numbers):
-            raise LibraryError(
-                f"'probabilities' must have a row for each of the {len(numbers)} tracks, got "
-                f"{values.shape}."
-            )
         blocks = np.unique(numbers // BLOCK).tolist()
         here = (prediction.c.model_id == model_id, prediction.c.block.in_(blocks))
         with self._library.begin() as connection:
@@ -309,8 +270,8 @@ class Predictions(LibraryPart):
                 for tag, column in enumerate(values.T)
                 for row in _block_rows(model_id, tag, numbers, column, old)
             ]
-            replace_rows(connection, prediction, rows, *here)
-            bump_version(connection, PREDICTIONS)
+            database.replace_rows(connection, prediction, rows, *here)
+            database.bump_version(connection, database.PREDICTIONS)
 
     def columns(
         self, model_id: int, tags: Sequence[int], *, refined: bool = True
@@ -345,10 +306,7 @@ class Predictions(LibraryPart):
     def _read(
         self, model_id: int, tags: list[int] | None, refined: bool, ids: Ids | None = None
     ) -> tuple[Ids, Steps]:
-        """The tracks that have predictions (n,), and those of some tags or of all (n_tags, n).
-
-        ids : only these tracks
-        """
+        """The tracks, of ``ids`` or all, that have predictions (n,), and these, (n_tags, n)."""
         tables = (prediction, refined_prediction) if refined else (prediction,)
         found: dict[tuple[int, int], Steps] = {}
         n_tags = 0
@@ -395,7 +353,7 @@ class Predictions(LibraryPart):
         return numbers, steps
 
     def forget_tracks(self, ids: ArrayLike) -> None:
-        """Drop what all models say about these tracks (n,): their sound has changed."""
+        """Delete all predictions for these tracks (n,): their sound has changed."""
         numbers = np.asarray(ids, np.int64).ravel()
         with self._library.begin() as connection:
             for table in (prediction, refined_prediction):
@@ -409,10 +367,10 @@ class Predictions(LibraryPart):
                     connection.execute(change)
             here = completed_track.c.track_id.in_(numbers.tolist())
             connection.execute(sa.delete(completed_track).where(here))
-            bump_version(connection, PREDICTIONS)
+            database.bump_version(connection, database.PREDICTIONS)
 
 
-class Refinements(LibraryPart):
+class Refinements(database.LibraryPart):
     """What the tags of a library's models gained."""
 
     def put(
@@ -431,7 +389,7 @@ class Refinements(LibraryPart):
         ]
         others = refined_prediction.c.tag.not_in([row["tag"] for row in rows])
         with self._library.begin() as connection:
-            replace_rows(connection, refined_tag, rows, refined_tag.c.model_id == model_id)
+            database.replace_rows(connection, refined_tag, rows, refined_tag.c.model_id == model_id)
             void = (refined_prediction.c.model_id == model_id, others)
             connection.execute(sa.delete(refined_prediction).where(*void))
             self.put_columns(model_id, columns)
@@ -446,8 +404,8 @@ class Refinements(LibraryPart):
         ]
         with self._library.begin() as connection:
             old = (table.c.model_id == model_id, table.c.tag.in_(columns))
-            replace_rows(connection, table, rows, *old)
-            bump_version(connection, PREDICTIONS)
+            database.replace_rows(connection, table, rows, *old)
+            database.bump_version(connection, database.PREDICTIONS)
 
     def completed(self, model_id: int) -> dict[int, tuple[str, Steps]]:
         """Track → digest of what was said about it, and what follows from that, (n_tags,)."""
@@ -472,8 +430,8 @@ class Refinements(LibraryPart):
         ]
         old = completed_track.c.model_id == model_id
         with self._library.begin() as connection:
-            replace_rows(connection, completed_track, rows, old)
-            bump_version(connection, PREDICTIONS)
+            database.replace_rows(connection, completed_track, rows, old)
+            database.bump_version(connection, database.PREDICTIONS)
 
 
 def read_refinements(connection: sa.Connection, model_id: int) -> list[Refinement]:

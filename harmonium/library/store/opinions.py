@@ -3,10 +3,9 @@
 An opinion in force is never overwritten: a change ends it, and begins another in its place. So
 every change can be undone.
 
-Two things follow from opinions and are stored, because they are slow to count or would be lost: how
-many people have opinions about each track, in blocks of `BLOCK` tracks (whoever begins or ends
-opinions calls `recount_people` in the same transaction); and how people spell each tag, since a
-tag has one normalised name, and is shown in its most frequent spelling.
+Two things are stored beside them: how many people have opinions about each track, in blocks of
+`BLOCK` tracks (whoever begins or ends opinions calls `recount_people` in the same transaction); and
+how people spell each tag, which is shown in its most frequent spelling.
 
 People agree that a track has a tag if more of them give it than reject it, and if these are at
 least the share `MIN_SHARE` of all who have said anything about the track. They agree that it does
@@ -27,7 +26,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self
 
 import numpy as np
 import polars as pl
@@ -56,19 +55,13 @@ from harmonium.library.store.schema import person as people_table
 if TYPE_CHECKING:
     from harmonium.library.library import Library
 
-KINDS = ("person", "file", "import")
-TRIPLE = ["track_id", "tag_id", "person_id"]
-"""The columns that say what an opinion is about."""
-MIN_SHARE = 0.2
-"""Up to five people of a track, one of them is enough for a tag."""
-MAX_TOUCHED = 5_000
-"""If a change touched more tracks, all are judged again."""
-REVIEW = "review"
-"""The command of changes whose answers were asked for, one tag each; a track's other tags stay
-unknown."""
+Kind = Literal["person", "file", "import"]
+TRIPLE = ["track_id", "tag_id", "person_id"]  # the columns that say what an opinion is about
+MIN_SHARE = 0.2  # up to five people of a track, one of them is enough for a tag
+MAX_TOUCHED = 5_000  # if a change touched more tracks, all are judged again
+REVIEW = "review"  # the command of answers to questions: a track's other tags stay unknown
 _IN_FORCE = opinion.c.ended_by.is_(None)
-_MAX_SINGLE_TRACKS = 500
-"""If more tracks of a block have new opinions, the whole block is counted."""
+_MAX_SINGLE_TRACKS = 500  # if more tracks of a block have new opinions, the whole block is counted
 _SAME = " AND ".join(f"o.{name} = i.{name}" for name in TRIPLE)
 _END_CONTRARY = f"""
 UPDATE opinion SET ended_by = :change WHERE id IN (
@@ -96,19 +89,16 @@ class Person:
 
     id: int
     name: str
-    kind: str
-    """"person", "file" (tags found in files) or "import" (a user of an imported table)."""
-    n_tags: int
-    """Different tags that they use now."""
-    n_tracks: int
-    """Tracks that they have opinions about now."""
+    kind: str  # "person", "file" (tags found in files) or "import" (a user of an imported table)
+    n_tags: int  # different tags that they use now
+    n_tracks: int  # tracks that they have opinions about now
 
 
 class Opinions(LibraryPart):
     """What people say about the tracks of a library."""
 
     def people(self) -> list[Person]:
-        """Everybody who ever said anything, in the order in which they came."""
+        """All people who ever said anything, in the order in which they were added."""
         counts = (_distinct(opinion.c.tag_id), _distinct(opinion.c.track_id))
         query = (
             sa.select(people_table, *counts)
@@ -133,7 +123,7 @@ class Opinions(LibraryPart):
         *,
         change: int,
     ) -> int:
-        """Let a person give a track tags, reject others, and take back what they said about others.
+        """Let a person give a track tags, reject others, and withdraw what they said about others.
 
         The tags may be in any spelling. What the track's file says to the contrary ends. Returns
         how many opinions began or ended.
@@ -179,7 +169,7 @@ class Opinions(LibraryPart):
         return ended
 
     def rename_tag(self, old: str, new: str, *, change: int) -> tuple[int, int]:
-        """Let everybody say with another tag what they say with one; both in any spelling.
+        """Move all opinions from one tag to another; both in any spelling.
 
         If somebody says something of a track with both, what they say with the new one stays.
         Returns how many opinions have the new tag now, and how many ended without that.
@@ -205,9 +195,9 @@ class Opinions(LibraryPart):
             return int(moved or 0), ended - int(moved or 0)
 
     def add_triples(
-        self, frame: pl.DataFrame, *, change: int, kind: str = "import", replace: bool = False
+        self, frame: pl.DataFrame, *, change: int, kind: Kind = "import", replace: bool = False
     ) -> int:
-        """Let many people say many things at once.
+        """Save opinions of many people at once.
 
         What is in force already is not added again; what a person said to the contrary about the
         same tag and track ends. If several rows have the same person, track and tag, the last one
@@ -215,7 +205,7 @@ class Opinions(LibraryPart):
 
         Parameters
         ----------
-        frame : columns person, track_id, tag (in any spelling), and optionally value (1 it is so,
+        frame : columns person, track_id, tag (in any spelling), and optionally value (1 it fits,
             -1 it is not so) and spelling (if tag is not how people spell it)
         change : the number of the change that this is part of, from `Changes.begin`
         kind : what kind of people new ones are, see `Person.kind`
@@ -225,8 +215,6 @@ class Opinions(LibraryPart):
         -------
         how many opinions began, and with `replace` also how many of the others ended
         """
-        if kind not in KINDS:
-            raise LibraryError(f"'kind' must be one of {', '.join(KINDS)}, got {kind!r}.")
         values = pl.col("value") if "value" in frame.columns else pl.lit(1)
         with self._library.begin() as connection:
             at = connection.scalar(sa.select(change_table.c.at).where(change_table.c.id == change))
@@ -242,7 +230,7 @@ class Opinions(LibraryPart):
             wrong = coded.filter(~pl.col("value").is_in([1, -1]))["value"]
             if len(wrong):
                 raise LibraryError(
-                    f"'value' must be 1 (it is so) or -1 (it is not so), got {wrong[0]}."
+                    f"'value' must be 1 (the tag fits) or -1 (it does not), got {wrong[0]}."
                 )
             coded = coded.drop_nulls().unique(TRIPLE, keep="last", maintain_order=True).sort(TRIPLE)
             if kind == "file" and len(coded):
@@ -283,7 +271,7 @@ class Opinions(LibraryPart):
         return [(who, name, value) for who, name, value in self._library.fetch(query)]
 
     def tags(self) -> pl.DataFrame:
-        """The tags that somebody says fit something: tag, n_tracks, n_people; most used first."""
+        """The tags that people gave to tracks: tag, n_tracks, n_people; most used first."""
         query = (
             sa.select(tag.c.name, _distinct(opinion.c.track_id), _distinct(opinion.c.person_id))
             .join_from(opinion, tag)
@@ -296,7 +284,7 @@ class Opinions(LibraryPart):
         return frame.sort("n_tracks", "tag", descending=[True, False])
 
     def spellings(self) -> dict[str, str]:
-        """Tag → how people spell it, where that is not its normalised name; files come first."""
+        """Tag → how people spell it, if not as its normalised name; files come first."""
         uses = sa.func.sum(spelling.c.uses)
         of_files = sa.func.max(sa.case((spelling.c.kind == "file", spelling.c.uses), else_=0))
         query = (
@@ -325,7 +313,7 @@ class Opinions(LibraryPart):
                     pl.col("at").cast(pl.Datetime("us", "UTC")),
                 )
             except (pl.exceptions.PolarsError, TypeError) as error:
-                raise damaged("a tag is of a person or a name that is not there") from error
+                raise damaged("a tag refers to a missing person or name") from error
 
 
 def _distinct(column: sa.Column[Any]) -> sa.Function[Any]:
@@ -379,8 +367,8 @@ def _note_spellings(
 ) -> None:
     """Count spellings, of a frame with tag_id and spelling.
 
-    What files say is counted anew for their tags, or for all with `replace`; what people and tables
-    say adds up.
+    Counts from files are replaced for their tags, or for all tags with `replace`; those of people
+    and tables add up.
     """
     counted: Counter[tuple[int, str]] = Counter()
     grouped = said.drop_nulls().group_by("tag_id", "spelling", maintain_order=True).len()
@@ -398,7 +386,7 @@ def _note_spellings(
 
 
 def recount_people(connection: sa.Connection, track_ids: Iterable[int]) -> None:
-    """Count anew the people of tracks whose opinions have begun or ended."""
+    """Count the people again of tracks whose opinions have begun or ended."""
     touched = np.unique(np.fromiter(track_ids, np.int64))
     for block in np.unique(touched // BLOCK).tolist():
         ids = touched[touched // BLOCK == block]
@@ -540,16 +528,18 @@ def with_kinds(opinions: pl.DataFrame, tree: GenreTree) -> pl.DataFrame:
     return pl.concat([said, implied]).unique(key, keep="first", maintain_order=True).sort(key[1:])
 
 
-def only_answered_tracks(library: Library, opinions: pl.DataFrame) -> Ids:
-    """The tracks about which people have only answered questions, each about one tag.
-
-    Nobody has said which tags such a track has, so those that were not asked about are unknown.
-    What undoing brings back has the time of the change that it was first said in.
-    """
+def is_asked(library: Library) -> pl.Expr:
+    """Whether opinions, with the column at, answer a question."""
+    # What undoing brings back has the time of the change that it was first said in.
     query = sa.select(change_table.c.at).where(change_table.c.command == REVIEW)
     times = pl.Series([row.at for row in library.fetch(query)], dtype=pl.Int64)
-    answers = pl.col("at").cast(pl.Int64).is_in(times.implode())
-    described = opinions.filter(~answers)["track_id"].to_numpy()
+    return pl.col("at").cast(pl.Int64).is_in(times.implode())
+
+
+def only_answered_tracks(library: Library, opinions: pl.DataFrame) -> Ids:
+    """The tracks about which people have only answered questions, each about one tag."""
+    # Nobody has said which tags such a track has, so those that were not asked about are unknown.
+    described = opinions.filter(~is_asked(library))["track_id"].to_numpy()
     return np.setdiff1d(opinions["track_id"].to_numpy(), described)
 
 
@@ -560,10 +550,8 @@ def label_matrix(
     column: str = "label",
     only_answered: Ids | None = None,
 ) -> Floats:
-    """The labels, or verdicts, of tracks with these sorted ids, (n, n_tags): 0 without a vote.
-
-    Of the tracks ``only_answered`` (see `only_answered_tracks`) it is NaN without a vote.
-    """
+    """The labels, or verdicts, of tracks with these sorted ids, (n, n_tags): 0 without a vote."""
+    # Of the tracks ``only_answered`` (see `only_answered_tracks`) it is NaN without a vote.
     Y = np.zeros((len(ids), len(tags)), np.float32)
     if only_answered is not None:
         Y[np.isin(ids, only_answered)] = np.nan
@@ -579,10 +567,8 @@ def label_matrix(
 def agreed_tags(
     opinions: pl.DataFrame, tree: GenreTree | None = None
 ) -> dict[int, dict[str, bool]]:
-    """Track → tag → whether it holds, where people agree on that; the tags most said first.
-
-    opinions : all those of the tracks; with a genre tree, what follows by it is added
-    """
+    """Track → tag → whether it holds, where people agree on that; the tags most said first."""
+    # opinions : all those of the tracks; with a genre tree, what follows by it is added
     table = VerdictTable.of(opinions, tree or GenreTree())
     return {track: table.of_track(track) for track in np.unique(table.tracks).tolist()}
 
@@ -603,14 +589,10 @@ class VerdictTable:
     """
 
     tree: GenreTree
-    names: list[str]
-    """The tags."""
-    tracks: Ids
-    """(n,) ascending; of one track the tag that most people speak of comes first."""
-    tags: Ids
-    """(n,) places in ``names``"""
-    holds: Mask
-    """(n,)"""
+    names: list[str]  # the tags
+    tracks: Ids  # (n,) ascending; of one track the tag that most people speak of comes first
+    tags: Ids  # (n,) places in ``names``
+    holds: Mask  # (n,)
 
     @classmethod
     def read(cls, library: Library, names: Iterable[str] | None = None) -> Self:
@@ -674,7 +656,6 @@ class VerdictTable:
 
     @cached_property
     def _rows(self) -> dict[str, NDArray[np.intp]]:
-        """Tag → its rows."""
         order = np.argsort(self.tags, kind="stable")
         ends = np.searchsorted(self.tags[order], np.arange(1, len(self.names)))
         return dict(zip(self.names, np.split(order, ends), strict=False))
@@ -705,10 +686,8 @@ def _read_opinions(
 
 
 def _touched(library: Library, since: LibraryVersion) -> Ids:
-    """The tracks whose opinions have begun or ended since then.
-
-    Answers of one sitting go on being added to its change, so the last one is looked at again.
-    """
+    """The tracks whose opinions have begun or ended since then."""
+    # Answers of one sitting go on being added to its change, so the last one is looked at again.
     begun = sa.select(opinion.c.track_id).where(opinion.c.id > since.opinion)
     ended = sa.select(opinion.c.track_id).where(opinion.c.ended_by >= since.change)
     rows = [*library.fetch(begun), *library.fetch(ended)]

@@ -7,10 +7,8 @@ from typing import Any
 
 import sqlalchemy as sa
 
-VERSION = "0009"
-"""The version of the tables that this version of Harmonium reads and writes."""
-BLOCK = 8192
-"""Track ids whose predictions, and numbers of people, are stored together."""
+VERSION = "0009"  # the version of the tables that this version of Harmonium reads and writes
+BLOCK = 8192  # track ids whose predictions, and numbers of people, are stored together
 
 _Id = sa.BigInteger().with_variant(sa.Integer, "sqlite")
 _DATABASES = ("sqlite", "postgresql")
@@ -92,7 +90,7 @@ feature = _table(
     sa.Column("vector", sa.LargeBinary, nullable=False),  # little-endian float32
 )
 
-# Follows from the features; `features` keeps it up to date.
+# Follows from the features; `tracks` keeps it up to date.
 sound_space = _table(
     "sound_space",
     sa.Column("extractor_id", _Id, sa.ForeignKey("extractor.id"), primary_key=True),
@@ -104,7 +102,7 @@ sound_vector = _table(
     sa.Column("extractor_id", _Id, sa.ForeignKey("extractor.id"), primary_key=True),
     sa.Column("block", sa.Integer, primary_key=True),  # as of predictions
     sa.Column("n_vectors", sa.Integer, nullable=False),
-    sa.Column("vectors", sa.LargeBinary, nullable=False),  # int8, see `features`
+    sa.Column("vectors", sa.LargeBinary, nullable=False),  # int8, see `tracks`
 )
 
 change = _table(
@@ -171,7 +169,7 @@ opinion = _table(
     sa.Column("track_id", _Id, sa.ForeignKey("track.id"), nullable=False),
     sa.Column("tag_id", _Id, sa.ForeignKey("tag.id"), nullable=False),
     sa.Column("person_id", _Id, sa.ForeignKey("person.id"), nullable=False),
-    sa.Column("value", sa.SmallInteger, nullable=False),  # 1 it is so, -1 it is not
+    sa.Column("value", sa.SmallInteger, nullable=False),  # 1 it fits, -1 it does not
     sa.Column("at", sa.BigInteger, nullable=False),
     sa.Column("begun_by", _Id, sa.ForeignKey("change.id"), nullable=False),
     sa.Column("ended_by", _Id, sa.ForeignKey("change.id")),  # NULL: in force

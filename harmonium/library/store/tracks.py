@@ -1,17 +1,19 @@
-"""The tracks of a library, and how people and other programs name them.
+"""The tracks of a library: how they are named, what their features are, and how alike they sound.
 
 A track is one piece of sound: its file may be renamed, moved and retagged.
 
-Which track is meant follows from these rules, tried in this order until tracks fit:
+docs/library.md lists the rules by which a track is found. If a missing track and a present one have
+had the same path, the present one is meant. The path of a copy of a track's file means the track.
 
-1. its number, "#12"
-2. its path: absolute, from the present folder, or from a folder that was indexed
-3. the end of its path; then the same without the extension
-4. the end of its path, with or without the extension, ignoring case
-5. its artist and title, in any spelling; or the title alone
+A track's features are a row of float32 for each extractor. Its sound vector has `N_AXES` whole
+numbers of one byte, and two tracks are compared by the cosine of theirs. The features are
+standardised over the library, clipped at two deviations, so that no odd feature decides alone, and
+projected on their `N_AXES` principal axes, which are not whitened (docs/library.md).
 
-If a missing track and a present one have had the same path, the present one is meant. The path of a
-copy of a track's file means the track as well.
+The axes are fitted when a library is first indexed, and again when a tenth of the tracks is new or
+has other features; new tracks get vectors along the axes that are there. If a track's features
+change, its vector is dropped. Vectors are stored in blocks of `BLOCK` track numbers, each up to its
+last track; a track without a vector has `_NONE` in front.
 """
 
 from __future__ import annotations
@@ -25,36 +27,50 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 import polars as pl
 import sqlalchemy as sa
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
+from safetensors.numpy import load, save
 
-from harmonium.arrays import Ids
+from harmonium.arrays import Doubles, Floats, Ids
 from harmonium.data.tag_names import normalise_names, normalise_tag
 from harmonium.errors import LibraryError, NotInLibraryError, nearest_names
 from harmonium.files import absolute_path
-from harmonium.library.store import database, features
+from harmonium.library.store import database
 from harmonium.library.store.database import (
     TRACKS,
     LibraryPart,
     batches,
     bump_version,
+    key_of,
     loaded_path,
     now,
+    replace_rows,
     storable,
     stored_json,
     stored_path,
     to_datetime,
 )
-from harmonium.library.store.features import TrackFeatures
-from harmonium.library.store.schema import FOLDERS, track, track_copy
+from harmonium.library.store.schema import (
+    BLOCK,
+    EXTRACTOR,
+    FOLDERS,
+    extractor,
+    feature,
+    sound_space,
+    sound_vector,
+    track,
+    track_copy,
+)
 
 if TYPE_CHECKING:
-    from harmonium.library.library import TrackName
+    from harmonium.library.library import Library, Progress, TrackName
 
+TrackFeatures = tuple[Ids, Floats]  # numbers of tracks (n,) and their features (n, n_features)
+Vectors = NDArray[np.int8]  # sound vectors (n, N_AXES)
 FORGOTTEN = "forgotten"
 STATES = ("present", "missing", "unreadable", FORGOTTEN)
 
@@ -63,31 +79,22 @@ STATES = ("present", "missing", "unreadable", FORGOTTEN)
 class Track:
     """One piece of music: a file that was read, and what the library knows about it."""
 
-    path: str
-    """Absolute; where the file was when it was last seen."""
-    sound: str
-    """The digest of the sound, in hexadecimal digits."""
-    size: int = 0
-    """Bytes of the file when it was last read. While size and time stay the same, it counts as
-    unchanged."""
-    modified: int = 0
-    """The file's time of modification, in nanoseconds since 1970."""
+    path: str  # absolute; where the file was when it was last seen
+    sound: str  # the digest of the sound, in hexadecimal digits
+    size: int = 0  # bytes when last read; while size and time stay the same, it counts as unchanged
+    modified: int = 0  # the file's time of modification, in nanoseconds since 1970
     title: str | None = None
     artist: str | None = None
     album: str | None = None
-    duration: float | None = None
-    """Seconds."""
+    duration: float | None = None  # seconds
     file_tags: Mapping[str, Sequence[str]] = field(default_factory=dict)
     """Field ("genre", "mood", "grouping", "comment") → what the file says."""
-    id: int = 0
-    """Its number; 0 until it is stored."""
+    id: int = 0  # its number; 0 until it is stored
     state: str = "present"
     """"present", "missing" (the file is gone), "unreadable" (the file cannot be decoded), or
     "forgotten" (a person took it out of the library)."""
-    reason: str | None = None
-    """Why it is unreadable."""
-    added_at: datetime | None = None
-    """None until it is stored."""
+    reason: str | None = None  # why it is unreadable
+    added_at: datetime | None = None  # None until it is stored
 
     @property
     def name(self) -> str:
@@ -140,14 +147,14 @@ class Tracks(LibraryPart):
         return found
 
     def put_copy(self, file: Track) -> None:
-        """Keep the path, size and time of another file with the sound of a stored track."""
+        """Store the path, size and time of another file with the sound of a track."""
         values = {"track_id": file.id, "size": file.size, "modified": file.modified}
         with self._library.begin() as connection:
             self.drop_copies([file.path])
             connection.execute(sa.insert(track_copy).values(values | stored_path(file.path)))
 
     def drop_copies(self, paths: Iterable[str]) -> None:
-        """Forget copies that are gone."""
+        """Delete copies that are gone."""
         with self._library.begin() as connection:
             for path in paths:
                 same = track_copy.c.path == stored_path(path)["path"]
@@ -232,10 +239,9 @@ class Tracks(LibraryPart):
                 raise NotInLibraryError(f"There is no track #{number} in the library.")
         return [found[number] for number in wanted]
 
-    def ids(self, states: Iterable[str] = ("present",)) -> Ids:
-        """The numbers of the tracks, ascending."""
-        wanted = [_checked(state) for state in states]
-        query = sa.select(track.c.id).where(track.c.state.in_(wanted)).order_by(track.c.id)
+    def ids(self) -> Ids:
+        """The numbers of the present tracks, ascending."""
+        query = sa.select(track.c.id).where(track.c.state == "present").order_by(track.c.id)
         return np.array([row.id for row in self._library.fetch(query)], np.int64)
 
     def features(self, ids: ArrayLike, *, extractor: str) -> TrackFeatures:
@@ -243,15 +249,20 @@ class Tracks(LibraryPart):
 
         extractor : its key, as the setting "extractor" has it; or its name, for the last used
         """
+        wanted = np.asarray(ids, np.int64).ravel().tolist()
+        found: dict[int, bytes] = {}
         with self._library.connect() as connection:
-            return features.read(connection, np.asarray(ids, np.int64).ravel(), extractor)
+            number, n_features = find_extractor(connection, extractor)
+            for some in batches(wanted):
+                found.update(_read_features(connection, number, feature.c.track_id.in_(some)))
+        return _matrix([(i, found[i]) for i in wanted if i in found], n_features)
 
     def with_features(self, ids: ArrayLike, *, extractor: str) -> Ids:
         """Those of the tracks that have features, in the order given."""
         wanted = np.asarray(ids, np.int64).ravel()
         with self._library.connect() as connection:
-            number, _ = features.find_extractor(connection, extractor)
-            return wanted[np.isin(wanted, features.read_ids(connection, number))]
+            number, _ = find_extractor(connection, extractor)
+            return wanted[np.isin(wanted, _ids_with_features(connection, number))]
 
     def feature_blocks(self, *, extractor: str, block: int) -> Iterator[TrackFeatures]:
         """The features of all present tracks, for blocks of numbers one after the other.
@@ -259,38 +270,62 @@ class Tracks(LibraryPart):
         Yields (m,) numbers and (m, n_features) features with 0 < m ≤ block.
         """
         last = self._library.fetch(sa.select(sa.func.max(track.c.id)))[0][0] or 0
+        present = sa.exists().where(track.c.id == feature.c.track_id, track.c.state == "present")
         for start in range(0, last + 1, block):
+            here = feature.c.track_id.between(start, start + block - 1)
             with self._library.connect() as connection:
-                found = features.read_range(connection, start, start + block, extractor)
-            if len(found[0]):
-                yield found
+                number, n_features = find_extractor(connection, extractor)
+                rows = _read_features(connection, number, here, present)
+            if rows:
+                yield _matrix(rows, n_features)
 
     def put_features(self, ids: ArrayLike, matrix: ArrayLike, *, extractor: str) -> None:
         """Store features (n, n_features) of tracks (n,), in place of what these had.
 
         An extractor's key is its name, or its name and something after the last "@".
         """
-        numbers, rows = np.asarray(ids, np.int64), np.asarray(matrix, np.float32)
+        numbers, rows = np.asarray(ids, np.int64), np.asarray(matrix, "<f4")
+        if rows.ndim != 2 or len(rows) != len(numbers):
+            raise LibraryError(
+                f"'matrix' must have a row for each of the {len(numbers)} tracks, got {rows.shape}."
+            )
         with self._library.begin() as connection:
-            features.write(connection, numbers, rows, extractor)
+            number = _register(connection, extractor, rows.shape[1])
+            for places in batches(range(len(numbers))):
+                some = numbers[places]
+                old = (feature.c.extractor_id == number, feature.c.track_id.in_(some.tolist()))
+                new = [
+                    {"extractor_id": number, "track_id": one, "vector": vector.tobytes()}
+                    for one, vector in zip(some.tolist(), rows[places], strict=True)
+                ]
+                replace_rows(connection, feature, new, *old)
+                _write_vectors(connection, number, some)
             bump_version(connection, TRACKS)
 
+    def drop_features(self, track_id: int) -> None:
+        """Delete all features of a track: its sound has changed."""
+        with self._library.begin() as connection:
+            connection.execute(sa.delete(feature).where(feature.c.track_id == track_id))
+            numbers = connection.scalars(sa.select(sound_vector.c.extractor_id).distinct()).all()
+            for number in numbers:
+                _write_vectors(connection, number, np.array([track_id]))
+
     def put(self, tracks: Iterable[Track]) -> list[int]:
-        """Add tracks for new sounds, bring those of known ones up to date; their numbers."""
+        """Add tracks for new sounds and update the known ones; their numbers."""
         with self._library.begin() as connection:
             pages = [_put(connection, some) for some in batches(tracks)]
             bump_version(connection, TRACKS)
         return [number for page in pages for number in page]
 
     def replace(self, one: Track) -> None:
-        """Store what a track has become."""
+        """Update a track."""
         with self._library.begin() as connection:
             values = _columns(one)
             connection.execute(sa.update(track).where(track.c.id == one.id).values(values))
             bump_version(connection, TRACKS)
 
     def set_state(self, ids: Iterable[int], state: str, *, reason: str | None = None) -> None:
-        """Say that tracks are present, missing or unreadable."""
+        """Mark tracks as present, missing or unreadable."""
         values = {"state": _checked(state), "reason": reason}
         with self._library.begin() as connection:
             for some in batches(map(int, ids)):
@@ -299,7 +334,6 @@ class Tracks(LibraryPart):
 
 
 def _put(connection: sa.Connection, tracks: Sequence[Track]) -> list[int]:
-    """Store tracks, at most a page of them; their numbers."""
     query = sa.select(track.c.sound, track.c.id)
     query = query.where(track.c.sound.in_([one.sound for one in tracks]))
     known = {row.sound: row.id for row in connection.execute(query)}
@@ -314,7 +348,7 @@ def _put(connection: sa.Connection, tracks: Sequence[Track]) -> list[int]:
 
 
 def _columns(one: Track) -> dict[str, Any]:
-    """The columns of a track, but for its number and when it was added."""
+    """The columns of a track, except its number and when it was added."""
     texts = {name: getattr(one, name) for name in ("title", "artist", "album")}
     tags = {name: [*values] for name, values in one.file_tags.items() if values}
     plain = ("sound", "size", "modified", "duration", "state", "reason")
@@ -372,7 +406,8 @@ class TrackFinder:
             if row.track_id in self._tracks
         }
         self._ids |= {_one_spelling(row.path): row.id for row in self._tracks.values()}
-        self._by_file: dict[_Spelling, Mapping[str, list[tuple[str, int]]]] = {}
+        # spelling → name of a file, with its extension and without → paths and tracks
+        self._by_file: dict[_Spelling, dict[str, list[tuple[str, int]]]] = {}
 
     def match(
         self, item: str | None = None, *, artist: str | None = None, title: str | None = None
@@ -423,12 +458,16 @@ class TrackFinder:
     def _by_end(self, end: str, spell: _Spelling) -> list[int]:
         """The tracks whose paths end so, with the file's extension or without."""
         if spell not in self._by_file:
-            self._by_file[spell] = _by_file_name(self._ids, spell)
+            found = self._by_file[spell] = defaultdict(list)
+            for path, number in self._ids.items():
+                file = spell(path).rpartition("/")[2]
+                for name in {file, _without_ending(file)}:
+                    found[name].append((spell(path), number))
         paths = self._by_file[spell][end.rpartition("/")[2]]
         end = f"/{end.lstrip('/')}"
         whole = [number for path, number in paths if path.endswith(end)]
-        found = whole or [n for path, n in paths if _without_ending(path).endswith(end)]
-        return list(dict.fromkeys(found))
+        whole = whole or [n for path, n in paths if _without_ending(path).endswith(end)]
+        return list(dict.fromkeys(whole))
 
     @cached_property
     def _titles(self) -> Mapping[str, list[tuple[str, int]]]:
@@ -485,16 +524,221 @@ def _normalised(names: Iterable[str]) -> Iterable[str]:
     return normalise_names(pl.Series(list(names), dtype=pl.String))
 
 
-def _by_file_name(ids: Mapping[str, int], spell: _Spelling) -> Mapping[str, list[tuple[str, int]]]:
-    """The name of a file, with its extension and without → the paths, and the tracks there."""
-    found = defaultdict(list)
-    for path, number in ids.items():
-        full = spell(path)
-        file = full.rpartition("/")[2]
-        for name in {file, _without_ending(file)}:
-            found[name].append((full, number))
-    return found
-
-
 def _without_ending(path: str) -> str:
     return os.path.splitext(path)[0]  # noqa: PTH122
+
+
+# Features, and how alike tracks sound. ----------------------------------------------------------
+
+N_AXES = 128
+_NONE = -128
+MAX_TRACKS = 10_000  # that the space is made from; where there are more, a random choice
+MAX_DEVIATIONS = 2.0  # where features are cut off, in deviations from their mean
+MAX_GROWTH = 1.1  # the factor by which a library may grow or shrink before its space is made again
+ROUNDING = 1e-9
+FULL = 127  # the length of a vector
+_PAGE = 4096  # tracks at a time
+
+
+def find_extractor(connection: sa.Connection, key: str | None) -> tuple[int, int]:
+    """(number, n_features) of an extractor by its key, or of the last one by its name; else 0."""
+    query = (
+        sa.select(extractor.c.id, extractor.c.n_features)
+        .where(sa.or_(extractor.c.key == key, extractor.c.name == key))
+        .order_by((extractor.c.key == key).desc(), extractor.c.id.desc())
+    )
+    row = connection.execute(query).first()
+    return (0, 0) if row is None else (row[0], row[1])
+
+
+def _ids_with_features(connection: sa.Connection, number: int) -> Ids:
+    """All tracks that have features of an extractor, (n,) ascending."""
+    query = sa.select(feature.c.track_id).where(feature.c.extractor_id == number)
+    found = connection.execute(query.order_by(feature.c.track_id)).scalars().all()
+    return np.array(found, np.int64)
+
+
+def _read_features(connection: sa.Connection, number: int, *which: Any) -> list[tuple[int, bytes]]:
+    query = (
+        sa.select(feature.c.track_id, feature.c.vector)
+        .where(feature.c.extractor_id == number, *which)
+        .order_by(feature.c.track_id)
+    )
+    return [(track_id, data) for track_id, data in connection.execute(query)]
+
+
+def _register(connection: sa.Connection, key: str, n_features: int) -> int:
+    query = sa.select(extractor.c.id, extractor.c.n_features).where(extractor.c.key == key)
+    row = connection.execute(query).first()
+    if row is None:
+        name = key.rpartition("@")[0] or key
+        values = {"key": key, "name": name, "n_features": n_features}
+        return key_of(connection.execute(sa.insert(extractor).values(values)))
+    if row[1] != n_features:
+        raise LibraryError(
+            f"The extractor {key!r} gives {row[1]} features a track, got {n_features}."
+        )
+    return int(row[0])
+
+
+def _matrix(vectors: list[tuple[int, bytes]], n_features: int) -> TrackFeatures:
+    data = np.frombuffer(b"".join(vector for _, vector in vectors), "<f4").astype(np.float32)
+    return np.array([i for i, _ in vectors], np.int64), data.reshape(len(vectors), n_features)
+
+
+def _read_vectors(connection: sa.Connection, number: int) -> tuple[Ids, Vectors]:
+    """The tracks that have vectors of an extractor (n,), ascending, and these, (n, N_AXES)."""
+    query = sa.select(sound_vector.c.block, sound_vector.c.vectors)
+    query = query.where(sound_vector.c.extractor_id == number).order_by(sound_vector.c.block)
+    found = [(row.block * BLOCK, row.vectors) for row in connection.execute(query)]
+    vectors = np.frombuffer(b"".join(data for _, data in found), np.int8).reshape(-1, N_AXES)
+    places = [np.arange(first, first + len(data) // N_AXES) for first, data in found]
+    ids, have = np.concatenate([np.empty(0, np.int64), *places]), vectors[:, 0] != _NONE
+    return (ids, vectors) if have.all() else (ids[have], vectors[have])
+
+
+def _write_vectors(
+    connection: sa.Connection, number: int, ids: Ids, vectors: Vectors | None = None
+) -> None:
+    """Store the vectors (n, N_AXES) of tracks (n,), in place of what these had; None drops them."""
+    blocks = ids // BLOCK
+    for block in np.unique(blocks).tolist():
+        here = blocks == block
+        places = ids[here] % BLOCK
+        same = (sound_vector.c.extractor_id == number, sound_vector.c.block == block)
+        data = connection.scalar(sa.select(sound_vector.c.vectors).where(*same)) or b""
+        old = np.frombuffer(data, np.int8).reshape(-1, N_AXES)
+        if vectors is None and (old[places[places < len(old)], 0] == _NONE).all():
+            continue
+        whole = np.full((max(len(old), int(places.max()) + 1), N_AXES), _NONE, np.int8)
+        whole[: len(old)] = old
+        whole[places] = _NONE if vectors is None else vectors[here]
+        values = {
+            **{"extractor_id": number, "block": block, "vectors": whole.tobytes()},
+            "n_vectors": int(np.count_nonzero(whole[:, 0] != _NONE)),
+        }
+        replace_rows(connection, sound_vector, [values], *same)
+
+
+class SoundSpace(NamedTuple):
+    """From features to vectors."""
+
+    mean: Doubles  # (n_features,)
+    deviation: Doubles  # (n_features,), infinite for a constant feature
+    centre: Doubles  # (n_features,) the mean of what is cut off at `MAX_DEVIATIONS`
+    axes: Doubles  # (n_features, at most N_AXES)
+
+    @classmethod
+    def fitted(cls, X: Floats) -> Self:
+        """The space of tracks with features (n, n_features)."""
+        wide = X.astype(np.float64)
+        mean, deviation = wide.mean(axis=0), wide.std(axis=0)
+        deviation[deviation <= ROUNDING * np.abs(wide).max(axis=0)] = np.inf
+        cut = np.clip((wide - mean) / deviation, -MAX_DEVIATIONS, MAX_DEVIATIONS)
+        centre = cut.mean(axis=0)
+        _, vectors = np.linalg.eigh(np.cov(cut.T, bias=True).reshape(len(mean), len(mean)))
+        return cls(mean, deviation, centre, vectors[:, ::-1][:, :N_AXES])
+
+    def vectors(self, X: Floats) -> Vectors:
+        """Tracks in the space, (n, N_AXES), of length `FULL` up to rounding."""
+        cut = np.clip((X - self.mean) / self.deviation, -MAX_DEVIATIONS, MAX_DEVIATIONS)
+        at = (cut - self.centre) @ self.axes
+        length = np.maximum(np.linalg.norm(at, axis=1, keepdims=True), ROUNDING)
+        padded = np.zeros((len(X), N_AXES), np.int8)
+        padded[:, : at.shape[1]] = np.rint(FULL * at / length)
+        return padded
+
+
+def update_sound_vectors(library: Library, progress: Progress | None = None) -> None:
+    """Compute the missing vectors of tracks with features."""
+    key = library.settings.get(EXTRACTOR)
+    if key is None:
+        return
+    with library.connect() as connection:
+        number, _ = find_extractor(connection, key)
+        counts = (
+            sa.select(sa.func.count(feature.c.track_id)).where(feature.c.extractor_id == number),
+            sa.select(sa.func.sum(sound_vector.c.n_vectors)).where(
+                sound_vector.c.extractor_id == number
+            ),
+        )
+        n_tracks, n_known = (int(connection.scalar(query) or 0) for query in counts)
+        fitted_on, space = _load(connection, number)
+    fits = n_known * MAX_GROWTH >= n_tracks
+    fits = fits and fitted_on / MAX_GROWTH <= n_tracks <= fitted_on * MAX_GROWTH
+    if not n_tracks or (fits and n_known == n_tracks):
+        return
+    with library.begin() as connection:
+        number, _ = find_extractor(connection, key)
+        ids = _ids_with_features(connection, number)
+        if fits and space is not None:
+            ids = np.setdiff1d(ids, _read_vectors(connection, number)[0])
+        else:
+            chosen = ids
+            if len(ids) > MAX_TRACKS:
+                rng = np.random.default_rng(0)
+                chosen = np.sort(rng.choice(ids, MAX_TRACKS, replace=False))
+            space = SoundSpace.fitted(library.tracks.features(chosen, extractor=key)[1])
+            # The vectors of the former space are invalid.
+            replace_rows(connection, sound_vector, [], sound_vector.c.extractor_id == number)
+            arrays = {name: np.ascontiguousarray(one) for name, one in space._asdict().items()}
+            values = {"extractor_id": number, "n_tracks": len(ids), "arrays": save(arrays)}
+            replace_rows(connection, sound_space, [values], sound_space.c.extractor_id == number)
+        for start in range(0, len(ids), _PAGE):
+            some, X = library.tracks.features(ids[start : start + _PAGE], extractor=key)
+            _write_vectors(connection, number, some, space.vectors(X))
+            if progress:
+                progress(start + len(some), len(ids))
+
+
+class SoundVectors(NamedTuple):
+    """How the tracks of a library sound."""
+
+    ids: Ids  # (n,) ascending, of the tracks that have vectors
+    vectors: Vectors  # (n, N_AXES), of length `FULL`
+
+    @classmethod
+    def of(cls, library: Library) -> Self:
+        """Those of all tracks that have any."""
+        key = library.settings.get(EXTRACTOR)
+        with library.connect() as connection:
+            return cls(*_read_vectors(connection, find_extractor(connection, key)[0]))
+
+    def rows(self, ids: Ids) -> NDArray[np.intp]:
+        """Which of ``ids`` have vectors."""
+        return np.flatnonzero(np.isin(ids, self.ids))
+
+    def at(self, ids: Ids) -> Doubles:
+        """The vectors of tracks that have them, of length 1, (n, N_AXES)."""
+        return self.vectors[np.searchsorted(self.ids, ids)] / float(FULL)
+
+    def cosines(self, track_id: int) -> Floats:
+        """The cosine of each track with one of them, (n,)."""
+        row = int(np.searchsorted(self.ids, track_id))
+        if row == len(self.ids) or self.ids[row] != track_id:
+            raise LibraryError(
+                f"Track #{track_id} has no features to compare it by. `harmonium index` computes "
+                "them."
+            )
+        own = self.vectors[row].astype(np.float32)
+        own /= max(float(np.linalg.norm(own)), 1.0)
+        found = np.empty(len(self.ids), np.float32)
+        for start in range(0, len(self.ids), _PAGE):  # all as floats would not fit the cache
+            some = self.vectors[start : start + _PAGE].astype(np.float32)
+            length = np.sqrt(np.einsum("ij,ij->i", some, some))
+            found[start : start + _PAGE] = some @ own / np.maximum(length, 1.0)
+        return found
+
+
+def current_space(library: Library) -> SoundSpace | None:
+    """The space in use; None if there is none yet."""
+    key = library.settings.get(EXTRACTOR)
+    with library.connect() as connection:
+        return _load(connection, find_extractor(connection, key)[0])[1]
+
+
+def _load(connection: sa.Connection, number: int) -> tuple[int, SoundSpace | None]:
+    """How many tracks there were when the space was made, and the space; 0 if there is none."""
+    query = sa.select(sound_space).where(sound_space.c.extractor_id == number)
+    row = connection.execute(query).first()
+    return (0, None) if row is None else (row.n_tracks, SoundSpace(**load(row.arrays)))

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from harmonium.errors import DataError
 from harmonium.library.filetags import MODES, Rules
-from harmonium.library.filetags.rules import combine, fold
+from harmonium.library.filetags.rules import combine, fold, join_layers, make_rules, parse_pairs
 
 NAMES = st.lists(st.sampled_from(["rock", "Rock", "ROCK ", "jazz", "é", "e\u0301", "a b", "A  B"]))
 
@@ -46,11 +46,8 @@ def test_tags_go_to_their_fields_and_the_others_to_the_default_or_nowhere():
 
 def test_lists_know_a_tag_by_its_name_and_by_its_alias():
     aliases = {"hip hop": "Hip-Hop", "dnb": "Drum and Bass", "noise": "Noise Music"}
-    rules = Rules(
-        aliases=aliases,
-        whitelist=["HIP HOP", "drum and bass", "noise", "loud"],
-        ignore=["noise music", "LOUD"],
-    )
+    whitelist = ["HIP HOP", "drum and bass", "noise", "loud"]
+    rules = Rules(aliases=aliases, whitelist=whitelist, ignore=["noise music", "LOUD"])
     wanted, left_out = rules.sort(["Hip  Hop", "dnb", "noise", "loud", "rock"])
     assert list(wanted["genre"]) == ["Hip-Hop", "Drum and Bass"]
     assert [one.tag for one in left_out] == ["noise", "loud", "rock"]
@@ -62,6 +59,8 @@ def test_tags_of_one_name_become_one_with_the_higher_score():
     rules = Rules(aliases={"hiphop": "Hip-Hop", "rap": "hip-hop"}, scores=True)
     wanted, _ = rules.sort({"hiphop": 0.4, "rap": 0.9, "rock": 0.1})
     assert wanted == {"genre": {"Hip-Hop": 0.9, "rock": 0.1}}
+    with pytest.raises(DataError, match="map names to scores"):
+        rules.sort(["rock"])
 
 
 @pytest.mark.parametrize(
@@ -91,6 +90,35 @@ def test_tags_that_cannot_be_written_are_refused(tags):
         Rules().sort(tags)
 
 
-def test_scores_must_be_there_to_be_written():
-    with pytest.raises(DataError, match="map names to scores"):
-        Rules(scores=True).sort(["rock"])
+SHORT = st.text("abc", min_size=1, max_size=3)
+
+
+@given(st.lists(st.dictionaries(SHORT, st.sampled_from(["genre", "mood"])), max_size=4))
+def test_the_last_layer_wins_for_each_tag(layers):
+    rules = make_rules([{"fields": layer} for layer in layers])
+    for tag in {tag for layer in layers for tag in layer}:
+        assert rules.fields[tag] == [layer[tag] for layer in layers if tag in layer][-1]
+
+
+@given(st.lists(st.lists(SHORT, max_size=3), max_size=4))
+def test_tags_to_ignore_add_up(layers):
+    found = join_layers([{"ignore": layer} for layer in layers]).get("ignore", [])
+    assert set(found) == {tag for layer in layers for tag in layer}
+    assert len(found) == len(set(found))
+
+
+def test_what_a_layer_does_not_say_stays():
+    assert join_layers([{"mode": "append"}, {"mode": None}]) == {"mode": "append"}
+    assert make_rules([{"default_field": "none"}]).default_field is None
+
+
+@given(SHORT, SHORT)
+def test_pairs(tag, value):
+    assert parse_pairs([f"{tag}={value}"], "--alias") == {tag: value}
+    assert parse_pairs([f" {tag} =x= {value} "], "--alias") == {f"{tag} =x": value}
+
+
+@pytest.mark.parametrize("pair", ["", "=", "a=", "=b", "a", " = "])
+def test_what_is_no_pair(pair):
+    with pytest.raises(DataError, match="takes TAG=VALUE"):
+        parse_pairs([pair], "--alias")

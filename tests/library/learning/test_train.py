@@ -2,39 +2,42 @@
 
 import dataclasses
 import functools
+import random
 import re
+import shutil
+import signal
 import warnings
+from types import SimpleNamespace
 
 import numpy as np
 import polars as pl
 import pytest
 import small_library
-from places import DOCS
+from places import DOCS, HELPERS
+from processes_in_tests import start
 from small_library import NOISE, TAGS, new_change
+from some_tracks import a_model
 
 from harmonium.errors import DataError, TrainingInterrupted, TrainingWarning
 from harmonium.evaluation import grouped_folds
 from harmonium.library import Library
+from harmonium.library.learning import examples as examples_module
 from harmonium.library.learning import fitting
 from harmonium.library.learning import train as train_module
-from harmonium.library.learning.examples import Hyperparameters, TrainingSet, group_tracks
-from harmonium.library.learning.fitting import (
-    PENALTIES,
-    UNREACHABLE,
-    fit,
-    fit_first,
-    interrupts_raise,
-    linear_held_out,
-    mean_auc,
-    score_tags,
-    usual_epochs,
-    usual_patience,
+from harmonium.library.learning.examples import (
+    Hyperparameters,
+    TableFile,
+    TrainingSet,
+    by_columns,
+    group_tracks,
+    read_training_set,
 )
 from harmonium.library.learning.train import TrainingOptions, train
-from harmonium.library.store.models import StoredModel
-from harmonium.library.tagger import Tagger, thresholds_for
+from harmonium.library.store.opinions import judge, label_matrix
+from harmonium.library.tagger import Tagger, builtin_extractor, builtin_model, thresholds_for
 
-QUICK = functools.partial(fit, to_try=(Hyperparameters(0.01, 0.1),), n_hidden=10)
+KILLED = HELPERS / "killed.py"
+QUICK = functools.partial(fitting.fit, to_try=(Hyperparameters(0.01, 0.1),), n_hidden=10)
 
 
 @pytest.fixture(scope="module")
@@ -57,35 +60,29 @@ def test_the_tags_are_learnt_and_the_score_is_that_of_tracks_not_heard(learnt):
     assert set(scores) == {*TAGS, NOISE}
     P = Tagger(stored).probabilities(X[60:])
     order = [stored.vocabulary.index(tag) for tag in TAGS]
-    unheard = score_tags(truth[60:].astype(np.float32), P[:, order])
+    unheard = fitting.score_tags(truth[60:].astype(np.float32), P[:, order])
     held_out = np.array([scores[tag]["auc"] for tag in TAGS])
     assert held_out.mean() > 0.75
     assert abs(held_out.mean() - unheard.auc.mean()) < 0.15
     assert all(scores[tag]["learnt"] for tag in ("rock", "jazz"))
 
 
-def test_tags_that_are_not_learnt_have_a_threshold_that_nothing_reaches(learnt):
-    _, stored, *_ = learnt
-    for tag, threshold in zip(stored.report["tags"], stored.thresholds, strict=True):
-        assert (threshold == UNREACHABLE) != tag["learnt"]
-        assert (tag["threshold"] is None) != tag["learnt"]
-
-
-def test_the_report_says_what_was_done(learnt):
+def test_the_report_says_what_was_done_and_nothing_reaches_a_tag_not_learnt(learnt):
     _, stored, _, _, truth, steps = learnt
     report = stored.report
     assert report["tracks"] == 60
     assert report["people"] == 1
+    assert report["folds"] == 5
     assert not report["smoothing_tried"]
     assert [one["tag"] for one in report["left_out"]] == ["seldom"]
     assert report["left_out"][0]["missing"] == 4
     examples = {tag["tag"]: tag["examples"] for tag in report["tags"]}
     assert [examples[tag] for tag in TAGS] == truth[:60].sum(axis=0).tolist()
-    assert [what for what, *_ in steps] == [
-        *("Reading", "First model"),
-        *["Trying settings"] * 2,
-    ]
+    assert [what for what, *_ in steps] == [*("Reading", "First model"), *["Trying settings"] * 2]
     assert steps[-1][1:] == (1, 1)
+    for tag, threshold in zip(stored.report["tags"], stored.thresholds, strict=True):
+        assert (threshold == fitting.UNREACHABLE) != tag["learnt"]
+        assert (tag["threshold"] is None) != tag["learnt"]
 
 
 def test_what_is_stored_is_what_is_used(learnt):
@@ -122,7 +119,7 @@ def test_an_interruption_keeps_the_first_answer(library):
     assert (current.id, current.name) == (told[0].id, "LogisticTagger")
     order = [current.vocabulary.index(tag) for tag in TAGS]
     P = Tagger(current).probabilities(X[60:])[:, order]
-    assert score_tags(truth[60:].astype(np.float32), P).auc.mean() > 0.75
+    assert fitting.score_tags(truth[60:].astype(np.float32), P).auc.mean() > 0.75
     assert thresholds_for(current, 0.8).min() < 1
     known = np.full((2, len(current.vocabulary)), np.nan, np.float32)
     known[0, order[0]] = 1
@@ -139,19 +136,11 @@ def test_what_is_stored_says_what_the_estimator_says():
     """NumPy alone gives the mean of the members' log-odds, with and without observed tags."""
     X, truth = small_library.world(120)
     examples = TrainingSet(X[:60], truth[:60].astype(np.float32), np.arange(60), TAGS)
-    found, _ = fit(examples, to_try=(Hyperparameters(0.01, 0.1),), n_hidden=5)
+    found, _ = fitting.fit(examples, to_try=(Hyperparameters(0.01, 0.1),), n_hidden=5)
     assert found.params_.U.shape == (5, 5, len(TAGS))
-    model = StoredModel(
-        name="DiscriminativeRBM",
-        vocabulary=list(TAGS),
-        thresholds=np.full(5, 0.5, np.float32),
-        extractor="made up",
-        bytes=found.to_bytes(),
-        report={},
-    )
     known = np.full((60, 5), np.nan, np.float32)
     known[::2, 1] = 1
-    tagger = Tagger(model)
+    tagger = Tagger(a_model(5, vocabulary=list(TAGS), bytes=found.to_bytes()))
     np.testing.assert_allclose(tagger.probabilities(X[60:]), found.predict_proba(X[60:]), atol=2e-3)
     answers = tagger.probabilities(X[60:], known)
     np.testing.assert_allclose(answers, found.complete(X[60:], known), atol=2e-3)
@@ -161,12 +150,12 @@ def test_the_penalty_is_found_step_by_step():
     X, truth = small_library.world(200)
     Y, groups = truth.astype(np.float32), np.arange(200)
     examples, folds = TrainingSet(X, Y, groups, TAGS), grouped_folds(groups, Y, n_folds=5)
-    linear = fit_first(examples)
-    tried = [
-        mean_auc(Y, linear_held_out(examples, Hyperparameters(0.0, l2), folds, range(5)))
-        for l2 in PENALTIES
-    ]
-    place = PENALTIES.index(linear.candidate.hyperparameters.l2)
+    linear = fitting.fit_first(examples)
+    tried = []
+    for settings in (Hyperparameters(0.0, l2) for l2 in fitting.PENALTIES):
+        held_out = fitting.linear_held_out(examples, settings, folds, range(5))
+        tried.append(fitting.mean_auc(Y, held_out))
+    place = fitting.PENALTIES.index(linear.candidate.hyperparameters.l2)
     assert tried[place] >= max(tried[max(0, place - 1) : place + 2])
     assert linear.candidate.auc == tried[place]
     assert np.isfinite(linear.held_out).all()
@@ -174,7 +163,7 @@ def test_the_penalty_is_found_step_by_step():
     rng = np.random.default_rng(0)
     telling = np.hstack([rng.normal(size=(200, 2)), Y + rng.normal(size=Y.shape)])
     examples = dataclasses.replace(examples, X=telling.astype(np.float32), n_more=5)
-    assert fit_first(examples).candidate.hyperparameters.more_inputs
+    assert fitting.fit_first(examples).candidate.hyperparameters.more_inputs
 
 
 def test_the_model_takes_the_place_of_a_first_answer_from_some_of_the_tracks(tmp_path, monkeypatch):
@@ -195,13 +184,10 @@ def test_the_model_takes_the_place_of_a_first_answer_from_some_of_the_tracks(tmp
     assert stored.report["tracks"] == 60
 
 
-def test_what_estimators_keep_at_ctrl_c_is_an_interruption_here():
-    with pytest.raises(KeyboardInterrupt, match="was interrupted"), interrupts_raise():
+def test_of_the_warnings_of_training_only_ctrl_c_is_an_interruption():
+    with pytest.raises(KeyboardInterrupt, match="was interrupted"), fitting.interrupts_raise():
         warnings.warn("Training was interrupted in epoch 3", TrainingInterrupted, stacklevel=1)
-
-
-def test_other_warnings_of_training_are_not_interruptions():
-    with pytest.warns(TrainingWarning, match="did not converge"), interrupts_raise():
+    with pytest.warns(TrainingWarning, match="did not converge"), fitting.interrupts_raise():
         warnings.warn("It did not converge.", TrainingWarning, stacklevel=1)
 
 
@@ -224,7 +210,7 @@ def test_smoothed_labels_are_tried_and_many_tracks_are_searched_by_a_share(monke
     Y = truth.astype(np.float32)
     soft = np.where(Y == 1, 0.9, 0.1).astype(np.float32)
     steps = []
-    model, candidates = fit(
+    model, candidates = fitting.fit(
         TrainingSet(X, Y, np.arange(80), TAGS, smoothed=soft),
         to_try=(Hyperparameters(0.01, 0.1),),
         n_hidden=5,
@@ -243,18 +229,15 @@ def test_a_tag_of_one_artist_cannot_be_judged():
     Y = (np.arange(40)[:, None] < 4).astype(np.float32)
     examples = TrainingSet(X, Y, np.arange(40) // 4, ("rock",))
     with pytest.raises(DataError, match="by one artist"):
-        fit(examples, to_try=(Hyperparameters(0.01, 0.1),), n_hidden=5)
+        fitting.fit(examples, to_try=(Hyperparameters(0.01, 0.1),), n_hidden=5)
 
 
-def test_more_tracks_mean_fewer_passes():
-    epochs = [usual_epochs(n, 20) for n in (30, 1000, 5000, 30_000)]
+def test_more_tracks_mean_fewer_passes_and_less_patience():
+    epochs = [fitting.usual_epochs(n, 20) for n in (30, 1000, 5000, 30_000)]
     assert epochs == sorted(epochs, reverse=True)
     assert epochs[0] == 500
     assert epochs[-1] == 30
-
-
-def test_more_tracks_mean_less_patience():
-    patience = [usual_patience(n, 10) for n in (30, 80, 150, 1000, 30_000)]
+    patience = [fitting.usual_patience(n, 10) for n in (30, 80, 150, 1000, 30_000)]
     assert patience == [100, 62, 50, 40, 10]
 
 
@@ -290,3 +273,167 @@ def test_the_example_of_the_page_runs(tmp_path, monkeypatch, capsys):
     shown = capsys.readouterr().out.splitlines()
     assert len(shown) == len(TAGS) + 1 + 3
     assert all(line.startswith("/music/") for line in shown[-3:])
+
+
+@pytest.mark.long
+def test_killed_training_stores_nothing_by_half_and_the_next_run_finishes(tmp_path):
+    place = str(tmp_path / "library.db")
+    with Library.open(place) as library:
+        small_library.fill(library, 40)
+        before = library.opinions.triples()
+    cache = {"HARMONIUM_CACHE": str(tmp_path / "cache")}
+    for seed in range(2):
+        steps = random.Random(seed).randint(1, 6)  # of 12
+        with start(KILLED, "train", place, env=cache) as child:
+            for _ in range(steps):
+                child.stdout.readline()
+            child.kill()
+        assert child.returncode == -signal.SIGKILL
+        with Library.open(place, create=False) as library:
+            models = library.models.list()  # none, or, if the kill came too late, whole ones
+            assert (library.models.current() is None) == (not models)
+            for model in models:
+                assert Tagger(library.models.get(model.id)).tags == tuple(model.vocabulary)
+    with start(KILLED, "train", place, env=cache) as child:
+        child.stdout.read()
+    assert child.returncode == 0
+    with Library.open(place, create=False) as library:
+        assert library.models.current().report["tracks"] == 40
+        assert library.opinions.triples().equals(before)
+
+
+def test_killed_while_the_model_is_stored(tmp_path):
+    place = str(tmp_path / "library.db")
+    Library.open(place).close()
+    with start(KILLED, "store", place) as child:
+        child.stdout.read()
+    assert child.returncode == -signal.SIGKILL
+    with Library.open(place, create=False) as library:
+        assert library.models.list() == []
+        number = library.models.add(small_library.quick_model())
+        assert library.models.current().id == number
+
+
+LONG = pytest.mark.long
+SMALL = functools.partial(fitting.fit, to_try=(Hyperparameters(0.01, 0.1),), n_hidden=5)
+
+
+def test_a_full_disk_is_said_before_anything_is_written(tmp_path, monkeypatch):
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=10))
+    with pytest.raises(DataError, match=r"5 tracks needs 0.0 GB in .* TMPDIR"):
+        TableFile.new(tmp_path / "X", 5, 3)
+    assert not (tmp_path / "X").exists()
+
+
+def test_what_takes_all_tracks_is_the_same_tag_by_tag(monkeypatch):
+    rng = np.random.default_rng(0)
+    Y = np.where(rng.random((200, 7)) < 0.1, np.nan, rng.random((200, 7)) < 0.3)
+    Y, P = Y.astype(np.float32), rng.random((200, 7)).astype(np.float32)
+    found = []
+    for most in (10**6, 400):
+        monkeypatch.setattr(examples_module, "MAX_NUMBERS", most)
+        scores = fitting.score_tags(Y, P)
+        thresholds = fitting.choose_thresholds(Y, P, scores)
+        found.append([fitting.mean_auc(Y, P), *vars(scores).values(), thresholds])
+    for one, other in zip(*found, strict=True):
+        np.testing.assert_array_equal(one, other)
+    assert by_columns(lambda y: np.array([y.shape[1]]), Y).tolist() == [2, 2, 2, 1]
+    groups = rng.integers(0, 40, 200)
+    for one, other in zip(
+        fitting.make_curves(Y, P, groups),
+        fitting.make_curves(Y, P, [str(g) for g in groups]),
+        strict=True,
+    ):
+        np.testing.assert_array_equal(one.effective, other.effective)
+
+
+def in_files(folder, X, Y):
+    """The training set of these arrays, with its features in a file."""
+    table = TableFile.new(folder / "X", *X.shape)
+    table.open("r+")[:] = X
+    return TrainingSet(table, Y, np.arange(len(X)), TAGS)
+
+
+def test_a_fit_from_files_is_that_of_the_same_rows_in_memory(tmp_path):
+    X, truth = small_library.world(60)
+    Y = truth.astype(np.float32)
+    sets = in_files(tmp_path, X, Y), TrainingSet(X, Y, np.arange(60), TAGS)
+    there, here = (SMALL(examples)[0] for examples in sets)
+    assert there.held_out_.tobytes() == here.held_out_.tobytes()
+    assert there.to_bytes()[:8] == here.to_bytes()[:8]
+
+
+@pytest.mark.parametrize("people", [("ann",), pytest.param(("ann", "bob", "cy"), marks=LONG)])
+def test_a_library_larger_than_memory_is_learnt_from_as_a_whole(tmp_path, monkeypatch, people):
+    monkeypatch.setattr(train_module, "fit", SMALL)
+    monkeypatch.setattr(train_module, "MAX_IN_MEMORY", 25)
+    monkeypatch.setattr(train_module, "MAX_KEPT", 30)
+    monkeypatch.setattr(fitting, "MAX_TO_SEARCH", 40)
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    used = []
+    with Library.open(tmp_path / "library.db") as library:
+        ids, X, truth = small_library.fill(library, 120, tagged=90, people=people)
+        n_tagged = len(library.opinions.triples()["track_id"].unique())
+
+        def watch(what, done, total):
+            (folder,) = tmp_path.glob("harmonium-train-*")
+            used.append({path.name for path in folder.iterdir()})
+
+        stored = train_module.train(library, progress=watch)
+    assert used[-1] == {"X"}
+    assert stored.report["smoothing_tried"] == (len(people) > 1)
+    assert not list(tmp_path.glob("harmonium-train-*"))
+    assert stored.report["tracks"] == n_tagged > 80
+    examples = {tag["tag"]: tag["examples"] for tag in stored.report["tags"]}
+    assert sum(stored.report["calibration"]["n"]) == n_tagged * len(stored.vocabulary)
+    np.testing.assert_allclose([examples[tag] for tag in TAGS], truth[:90].sum(axis=0), atol=12)
+    tagger = Tagger(stored)
+    kept, held_out = tagger.held_out
+    assert len(kept) == 30
+    assert set(kept.tolist()) <= set(ids[:90].tolist())
+    assert (np.diff(kept) > 0).all()
+    rows = np.searchsorted(ids, kept)
+    order = [stored.vocabulary.index(tag) for tag in TAGS]
+    assert fitting.score_tags(truth[rows].astype(np.float32), held_out[:, order]).auc.mean() > 0.7
+    unheard = tagger.probabilities(X[90:])[:, order]
+    assert fitting.score_tags(truth[90:].astype(np.float32), unheard).auc.mean() > 0.75
+
+
+def test_a_worker_that_does_not_see_the_files_leaves_the_fit_to_the_caller(tmp_path):
+    X, truth = small_library.world(60)
+    settings = {"n_hidden": 5, "n_models": 2, "max_epochs": 2, "random_state": 0}
+    examples = in_files(tmp_path, X, truth.astype(np.float32))
+    task = fitting.FitTask("Fitting", Hyperparameters(0.01, 0.1), examples, settings)
+    lost = SimpleNamespace(task=task, result=None, error=FileNotFoundError("X"))
+    found, model = fitting._next(SimpleNamespace(next=lambda: lost))
+    assert found is task
+    assert model.held_out_.shape == truth.shape
+
+
+def test_files_hold_what_memory_would_with_the_built_in_model(tmp_path, monkeypatch):
+    monkeypatch.setattr(examples_module, "BLOCK", 7)
+    n_more, n_features = len(builtin_model().vocabulary), Tagger(builtin_model()).n_features
+    with Library.open(tmp_path / "library.db") as library:
+        ids, *_ = small_library.fill(library, 40, artists=20)
+        X = np.random.default_rng(0).normal(size=(40, n_features)).astype(np.float32)
+        library.tracks.put_features(ids, X, extractor=builtin_extractor())
+        judged = judge(library.opinions.triples())
+        ids = np.unique(judged["track_id"].to_numpy()).astype(np.int64)
+
+        def labels(some):
+            return label_matrix(judged, some, TAGS, only_answered=ids[3:5])
+
+        (here, by), (there, _) = (
+            read_training_set(library, builtin_extractor(), ids, labels, TAGS, folder)
+            for folder in (None, tmp_path)
+        )
+    assert by == "artist"
+    assert len(set(here.groups)) == 20
+    assert np.isnan(there.Y).any()
+    np.testing.assert_array_equal(there.Y, here.Y)
+    alone, more = (Hyperparameters(0.01, 0.1, more_inputs=more) for more in (False, True))
+    np.testing.assert_array_equal(there.inputs(more), here.inputs(more))
+    assert there.inputs(more).shape == (len(ids), n_features + n_more)
+    np.testing.assert_array_equal(here.inputs(alone), X[ids - 1])
+    P = Tagger(builtin_model()).probabilities(X[ids - 1])
+    np.testing.assert_allclose(there.builtin(7), np.clip(P[:, 7], 1e-4, 1 - 1e-4), atol=1e-5)

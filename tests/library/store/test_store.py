@@ -1,5 +1,6 @@
 """The parts of a library: tracks, features, people's tags, models, predictions."""
 
+import contextlib
 import os
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -7,27 +8,18 @@ from datetime import UTC, datetime, timedelta
 import numpy as np
 import polars as pl
 import pytest
-from some_tracks import add_tracks, in_force, say, triples
+from some_tracks import a_model, add_tracks, in_force, say, triples
 
 from harmonium.errors import LibraryError
-from harmonium.library.store.models import CURRENT, STEP, StoredModel
+from harmonium.library.store import opinions
+from harmonium.library.store.models import CURRENT, STEP
 from harmonium.library.store.schema import BLOCK
 from harmonium.library.store.tracks import Track
-
-
-def a_model(name="m", n_tags=3, **values):
-    about = {
-        "vocabulary": [f"tag {k}" for k in range(n_tags)],
-        "thresholds": np.linspace(0, 1, n_tags, dtype=np.float32),
-        "report": {"auc": 0.75},
-    }
-    return StoredModel(name=name, extractor="paper@1", bytes=os.urandom(100), **about | values)
-
 
 # Tracks
 
 
-def test_a_track_has_what_was_put(library):
+def test_a_track_has_what_was_put_and_the_same_sound_is_the_same_track(library):
     began = datetime.now(UTC)
     given = Track("/m/a.mp3", "s", 5, 6, "T", "A", "B", 1.5, {"genre": ["Rock"], "mood": []})
     (number,) = library.tracks.put([given])
@@ -36,12 +28,8 @@ def test_a_track_has_what_was_put(library):
     kept = {"id": number, "file_tags": {"genre": ["Rock"]}, "added_at": track.added_at}
     assert track == replace(given, **kept)
     assert track.name == "A - T"
-
-
-def test_the_same_sound_is_the_same_track(library):
-    first = library.tracks.put([Track("/m/a.mp3", "s", title="old")])
-    assert library.tracks.put([Track("/m/b.mp3", "s", title="new")]) == first
-    track = library.tracks.get(first[0])
+    assert library.tracks.put([Track("/m/b.mp3", "s", title="new")]) == [number]
+    track = library.tracks.get(number)
     assert (track.path, track.title, library.tracks.count()) == ("/m/b.mp3", "new", 1)
 
 
@@ -148,18 +136,6 @@ def test_blocks_of_features_hold_the_present_tracks_once(library):
     assert np.concatenate(rows)[:, 0].tolist() == expected
 
 
-def test_rows_are_stored_by_the_names_of_columns_and_not_by_their_places(library):
-    (number,) = add_tracks(library, 1)
-    with library.begin() as connection:  # as a table can be after a migration
-        connection.exec_driver_sql("DROP TABLE feature")
-        kind = "bytea" if connection.dialect.name == "postgresql" else "blob"
-        connection.exec_driver_sql(
-            f"CREATE TABLE feature (track_id bigint, vector {kind}, extractor_id bigint)"
-        )
-    library.tracks.put_features([number], [[1, 2]], extractor="x")
-    assert library.tracks.features([number], extractor="x")[1].tolist() == [[1, 2]]
-
-
 # People's tags
 
 
@@ -170,17 +146,13 @@ def test_what_people_say(library):
     say(library, "bob", two, ["rock"], ["loud"])
     ann = {"hip hop": 1, "rock": 1, "jazz": -1}
     bob = {(one, "jazz"): 1, (one, "rock"): 1, (two, "rock"): 1, (two, "loud"): -1}
-    assert in_force(library) == {
-        **{("ann", one, tag): value for tag, value in ann.items()},
-        **{("bob", *about): value for about, value in bob.items()},
-    }
+    bob = {("bob", *about): value for about, value in bob.items()}
+    assert in_force(library) == {("ann", one, tag): value for tag, value in ann.items()} | bob
     assert library.opinions.tags().rows() == [("rock", 2, 2), ("hip hop", 1, 1), ("jazz", 1, 1)]
     people = [(p.name, p.kind, p.n_tags, p.n_tracks) for p in library.opinions.people()]
     assert people == [("ann", "person", 3, 1), ("bob", "person", 3, 2)]
-    assert library.opinions.triples([two]).select("person", "tag", "value").rows() == [
-        ("bob", "rock", 1),
-        ("bob", "loud", -1),
-    ]
+    of_two = library.opinions.triples([two]).select("person", "tag", "value")
+    assert of_two.rows() == [("bob", "rock", 1), ("bob", "loud", -1)]
     assert library.opinions.triples([]).height == 0
 
 
@@ -223,16 +195,6 @@ def test_many_at_once(library, monkeypatch):
     assert library.opinions.people()[0].kind == "import"
     with pytest.raises(LibraryError, match=r"'value' must be 1 .* got 0"):
         library.opinions.add_triples(triples(("a", ids[0], "b", 0)), change=change)
-    with pytest.raises(LibraryError, match="'kind' must be one of"):
-        library.opinions.add_triples(frame, change=change, kind="robot")
-
-
-def test_value_may_be_left_out(library):
-    (one,) = add_tracks(library, 1)
-    frame = triples(("a", one, "x", -1))
-    for rows, value in ((frame, -1), (frame.drop("value"), 1)):
-        library.opinions.add_triples(rows, change=library.changes.begin("import", "x"))
-        assert in_force(library) == {("a", one, "x"): value}
 
 
 # Models
@@ -251,16 +213,14 @@ def test_a_model_comes_back_whole(library):
 
 def test_the_last_model_is_used_whatever_the_clock_said_or_the_one_chosen(library):
     first, second = (
-        library.models.add(a_model(name, made_at=datetime.now(UTC) + timedelta(days)))
+        library.models.add(a_model(name=name, made_at=datetime.now(UTC) + timedelta(days)))
         for name, days in (("one", 999), ("two", -999))
     )
     assert library.models.current().name == "two"
     library.settings.set(CURRENT, first)
     assert library.models.current().name == "one"
-    assert [(one.id, one.name, one.bytes) for one in library.models.list()] == [
-        (first, "one", b""),
-        (second, "two", b""),
-    ]
+    found = [(one.id, one.name, one.bytes) for one in library.models.list()]
+    assert found == [(first, "one", b""), (second, "two", b"")]
     with pytest.raises(LibraryError, match=r"no model 9 in the library. There are 1, 2"):
         library.models.get(9)
 
@@ -285,12 +245,10 @@ def test_predictions_of_any_tracks_in_any_order(library):
     )
     assert np.isnan(library.predictions.probabilities(model, [2, BLOCK + 1])).all()
     assert len(library.predictions.columns(model, [0])[0]) == 6
-    with pytest.raises(LibraryError, match="'probabilities'"):
-        library.predictions.put(model, [1, 2], [[0.5]])
 
 
 def test_predictions_of_different_models_are_kept_apart(library):
-    one, two = library.models.add(a_model()), library.models.add(a_model(n_tags=1))
+    one, two = library.models.add(a_model()), library.models.add(a_model(1))
     library.predictions.put(one, [1, 2], np.full((2, 3), 0.25))
     library.predictions.put(two, [2], [[0.75]])
     assert library.predictions.columns(two, [0])[0].tolist() == [2]
@@ -308,3 +266,59 @@ def test_what_is_possible_is_stored_as_possible(library):
     found = library.predictions.probabilities(model, [1, 2, 3])
     assert (found[0] > 0).tolist() == (found[1] < 1).tolist() == [False, True, True]
     np.testing.assert_allclose(found, np.clip(given, 0, 1), rtol=0, atol=STEP)
+
+
+PEOPLE = [f"person {i}" for i in range(7)]
+
+
+def counted(library, ids):
+    """By what is in force."""
+    said = library.opinions.triples().group_by("track_id").agg(pl.col("person").n_unique())
+    return [dict(said.iter_rows()).get(i, 0) for i in ids]
+
+
+def kept(library, ids):
+    with library.connect() as connection:
+        return opinions.people_of(connection, np.array(ids)).tolist()
+
+
+def import_(library, rows, *, replace=False):
+    with library.begin():
+        change = library.changes.begin("import", "rows")
+        library.opinions.add_triples(triples(*rows), change=change, replace=replace)
+    return change
+
+
+@pytest.mark.parametrize("few", [opinions._MAX_SINGLE_TRACKS, 2], ids=["one by one", "by blocks"])
+def test_whatever_is_done_the_numbers_are_those_of_what_is_in_force(library, few, monkeypatch):
+    monkeypatch.setattr(opinions, "_MAX_SINGLE_TRACKS", few)
+    ids = add_tracks(library, 12)
+    rng = np.random.default_rng(few)
+    changes = []
+
+    def one():
+        return rng.choice(PEOPLE), int(rng.choice(ids)), [f"tag {rng.integers(3)}"]
+
+    def some_rows(n):
+        return [(person, track, tag, 1) for person, track, (tag,) in (one() for _ in range(n))]
+
+    def undo():
+        if changes:
+            with contextlib.suppress(LibraryError):  # later changes touched all of it
+                library.changes.undo(changes.pop(rng.integers(len(changes))))
+
+    doings = {
+        "say": lambda: changes.append(say(library, *one())),
+        "retract": lambda: changes.append(say(library, *one()[:2], retract=["tag 0", "tag 1"])),
+        "import": lambda: changes.append(import_(library, some_rows(15))),
+        "replace": lambda: changes.append(import_(library, some_rows(6), replace=True)),
+        "undo": undo,
+    }
+    seen = set()
+    for _ in range(60):
+        doings[rng.choice(list(doings))]()
+        assert kept(library, ids) == counted(library, ids)
+        seen.add(tuple(kept(library, ids)))
+    assert len(seen) > 20
+    assert kept(library, [10**9]) == [0]
+    assert kept(library, []) == []
