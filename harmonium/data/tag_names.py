@@ -32,6 +32,13 @@ from harmonium.data.tables import encode
 from harmonium.errors import DataError
 from harmonium.files import read_toml
 
+AUDIO_FEATURES = (
+    *("energy", "valence", "danceability", "acousticness"),
+    *("instrumentalness", "liveness", "speechiness"),
+)
+"""Tags of the built-in model without a threshold: their probability is a value from 0 to 1, and
+they are not listed or written as tags."""
+
 # White space, underscores, and what Unicode calls dashes, with the minus sign.
 _ASCII_SEPARATORS = r"[\s\x1c-\x1f_\-]+"
 _SEPARATORS = re.compile(

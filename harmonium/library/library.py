@@ -12,6 +12,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
+import numpy as np
 import sqlalchemy as sa
 
 from harmonium import library as modules  # each is loaded when first used
@@ -49,7 +50,7 @@ if TYPE_CHECKING:
     from harmonium.library.imports import FeatureReport, ImportReport
     from harmonium.library.index import IndexReport
     from harmonium.library.models import ModelComparison, ModelEntry
-    from harmonium.library.snapshot import Order, SearchResult, Snapshot
+    from harmonium.library.snapshot import SearchResult, Snapshot
     from harmonium.library.store.changes import UndoReport
     from harmonium.library.tagging import TaggedFile, TaggedFiles
     from harmonium.library.tags import Relation, Suggestion, TagDetail, TagEntry, TagMap, Why
@@ -372,24 +373,27 @@ class Library:
         min_probability: float = 0.0,
         predicted: bool = False,
         owner: Owner | None = None,
-        order: "Order | None" = None,
+        order: str | None = None,
         name: str = "",
+        features: bool = False,
         progress: Progress | None = None,
     ) -> "SearchResult":
         """The tracks that match a query, or are like a track, or both; the best first.
 
         Parameters
         ----------
-        text : the query, such as ``mellow piano -rock``; see `search.parse`
+        text : the query, such as ``mellow piano -rock`` or ``energy:>0.7``; see `search.parse`
         like : a track; the others are ordered by probability times similarity to it
         limit, offset : how many hits, and how many to skip before them
         min_probability : skip less likely tracks
         predicted : whether to skip tracks that people gave these tags
         owner : whose tags the model may predict: "own", "built-in", or None for both
-        order : "probability", "likeness", "name" or "added"
+        order : "probability", "likeness", "name", "added", or an audio feature such as "energy",
+            the highest first; "-energy" the lowest first
         name : words that a track's title, artist, album and file name must have between them
+        features : whether hits have all audio features; else those of the query and the order
         """
-        if not (text or "").strip() and like is None:
+        if not (text or "").strip() and like is None and order is None:
             raise DataError("Search for tags, for tracks like another (--like), or for both.")
         if limit < 1:
             raise DataError(f"'limit' must be at least 1, got {limit}.")
@@ -397,9 +401,16 @@ class Library:
         if number is not None:
             update_sound_vectors(self, progress)
         question = modules.snapshot.Question(
-            (text or "").strip(), number, order, min_probability, owner, predicted, name
+            (text or "").strip(), number, order, min_probability, owner, predicted, name, features
         )
         return self.snapshot().search(question, limit, offset, count=False)
+
+    def audio_features(self, track: TrackName) -> dict[str, float]:
+        """Energy, valence and the other audio features of a track, from 0 to 1.
+
+        Empty if the model in use does not know them, or has not tagged the track.
+        """
+        return self.snapshot().features(np.array([self.track(track).id]))[0]
 
     def similar(self, track: TrackName, limit: int = 20) -> "SearchResult":
         """The tracks most like this one."""

@@ -2,17 +2,19 @@
 
     query    := group ("OR" group)*
     group    := part (["AND"] part)*
-    part     := ("NOT" | "-") part | "(" query ")" | tag
+    part     := ("NOT" | "-") part | "(" query ")" | tag | range
+    range    := feature ":" (("<" | "<=" | ">" | ">=") number | [number] ".." [number])
 
-as in `mellow piano -rock` or `("hip hop" OR rap) AND NOT live`. AND, OR and NOT are operators in
-capitals only, so that "drum and bass" stays a tag. Words side by side are tags that must all hold,
-and are read as the fewest known tags: "alternative rock" is that tag if there is one, though its
-words may be tags, too; "alternative AND rock" asks for both. Where two readings have equally few
-tags, the query is refused and quotes decide.
+as in `mellow piano -rock`, `("hip hop" OR rap) AND NOT live` or `energy:>0.7 jazz`. AND, OR and
+NOT are operators in capitals only, so that "drum and bass" stays a tag. Words side by side are tags
+that must all hold, and are read as the fewest known tags: "alternative rock" is that tag if there
+is one, though its words may be tags, too; "alternative AND rock" asks for both. Where two readings
+have equally few tags, the query is refused and quotes decide.
 
 docs/library.md says how tracks are ordered. Where people leave a tag open and the model has no
-probability (it has not learnt the tag, or not tagged the track), that is 0. Tracks for which
-people's tags alone match the query are ordered by what the model would have said.
+probability (it has not learnt the tag, or not tagged the track), that is 0. A range of an audio
+feature is certain: it holds or not. Tracks for which people's tags and ranges alone match the query
+are ordered by what the model would have said.
 
 Two tracks are as similar as the mean of two cosines: of their sound vectors (`store.tracks`), and
 of the probabilities of learnt tags, each less its mean over the library, in units of its deviation.
@@ -30,7 +32,7 @@ from numpy.typing import NDArray
 
 from harmonium import errors
 from harmonium.arrays import Floats, Ids, Mask
-from harmonium.data.tag_names import normalise_tag
+from harmonium.data.tag_names import AUDIO_FEATURES, normalise_tag
 from harmonium.errors import DataError, UnknownTagError
 from harmonium.library.store.models import STEP, StoredModel
 
@@ -44,23 +46,39 @@ MIN_ORDERED = 500  # minimum number of tracks of a result that are sorted
 N_TAGS_LIKE_SOUND = 30  # the number of learnt tags that weigh as much as the sound
 ROUNDING = 1e-6  # lengths up to this count as 0
 
-Masks = dict[str, tuple[Mask, Mask]]  # tag → where people surely say yes, where it may hold
+Masks = dict[str, tuple[Mask, Mask]]  # tag or range → where it surely holds, where it may hold
 _Token = tuple[str, str]
-"""A kind, "word", "tag", "(", ")", "AND", "OR", "NOT" or "end", and the text of a word or tag."""
+"""A kind, "word", "tag", "range", "(", ")", "AND", "OR", "NOT" or "end", and the text of it."""
+
+
+class Range(NamedTuple):
+    """Values of an audio feature, from the lowest to the highest."""
+
+    feature: str
+    low: float
+    high: float
 
 
 class Query(NamedTuple):
-    """A query: a tag, or an operator with the queries that it joins."""
+    """A query: a tag or a range, or an operator with the queries that it joins."""
 
-    operator: Literal["TAG", "NOT", "AND", "OR"]
+    operator: Literal["TAG", "RANGE", "NOT", "AND", "OR"]
     parts: tuple["Query", ...] = ()  # one of NOT, at least two of AND and OR
-    tag: str = ""
+    tag: str = ""  # or the text of a range
 
     @property
     def tags(self) -> list[str]:
         """The tags of the query, each once, in order of appearance."""
-        inner = [name for part in self.parts for name in part.tags]
-        return [self.tag] if self.operator == "TAG" else list(dict.fromkeys(inner))
+        return self._texts("TAG")
+
+    @property
+    def ranges(self) -> dict[str, Range]:
+        """Text → range, for those of the query."""
+        return {text: read_range(text) for text in self._texts("RANGE")}
+
+    def _texts(self, kind: str) -> list[str]:
+        inner = [text for part in self.parts for text in part._texts(kind)]
+        return [self.tag] if self.operator == kind else list(dict.fromkeys(inner))
 
     def probability(self, of_tag: Callable[[str], Floats]) -> Floats:
         """p of the query for each track, (n,), from p of each tag, (n,), as if independent.
@@ -69,7 +87,7 @@ class Query(NamedTuple):
 
         With p of 0 and 1 only, these are the operators of logic.
         """
-        if self.operator == "TAG":
+        if self.operator in ("TAG", "RANGE"):
             return of_tag(self.tag)
         parts = (part.probability(of_tag) for part in self.parts)
         if self.operator == "AND":
@@ -77,8 +95,8 @@ class Query(NamedTuple):
         return 1 - reduce(np.multiply, (1 - p for p in parts) if self.operator == "OR" else parts)
 
     def answered(self, masks: Masks) -> tuple[Mask, Mask]:
-        """Whether it certainly holds by people's tags, and whether it may hold, (n,) each."""
-        if self.operator == "TAG":
+        """Whether it holds by people's tags and ranges alone, and whether it may, (n,) each."""
+        if self.operator in ("TAG", "RANGE"):
             return masks[self.tag]
         surely, maybe = zip(*(part.answered(masks) for part in self.parts), strict=True)
         if self.operator == "NOT":
@@ -96,7 +114,7 @@ def parse(
     DataError names tags that are near an unknown one, words that can be read in two ways, or
     brackets, quotes and operators that do not fit.
     """
-    tokens = _with_tags(_tokens(text), known, aliases)[::-1]  # the next one is the last
+    tokens = _with_tags(_tokens(text, known, aliases), known, aliases)[::-1]  # the next one is last
 
     def question(depth: int) -> Query:
         parts = [group(depth)]
@@ -107,18 +125,18 @@ def parse(
 
     def group(depth: int) -> Query:
         parts = [part(depth)]
-        while (kind := tokens[-1][0]) in ("AND", "NOT", "(", "tag"):
+        while (kind := tokens[-1][0]) in ("AND", "NOT", "(", "tag", "range"):
             if kind == "AND":
                 tokens.pop()
             parts.append(part(depth))
         return Query("AND", tuple(parts)) if len(parts) > 1 else parts[0]
 
     def part(depth: int) -> Query:
-        if tokens[-1][0] not in ("NOT", "(", "tag"):
+        if tokens[-1][0] not in ("NOT", "(", "tag", "range"):
             raise misfit()
         kind, name = tokens.pop()
-        if kind == "tag":
-            return Query("TAG", tag=name)
+        if kind in ("tag", "range"):
+            return Query("TAG" if kind == "tag" else "RANGE", tag=name)
         if depth == MAX_DEPTH:
             raise DataError(f"The query has more than {MAX_DEPTH} nested brackets.")
         if kind == "NOT":
@@ -153,6 +171,32 @@ def unknown_tag(name: str, known: Collection[str], problem: str = "") -> Unknown
     return UnknownTagError(problem + hint)
 
 
+_RANGE = re.compile(r"[^:]+:(?:([<>]=?)([\d.]+)|([\d.]*?)\.\.([\d.]*))", re.ASCII)
+
+
+def read_range(text: str) -> Range:
+    """The range of a text such as ``energy:>0.7``, ``energy:<=0.3`` or ``energy:0.4..0.8``."""
+    name = text.partition(":")[0]
+    if name not in AUDIO_FEATURES:
+        hint = errors.did_you_mean(name, AUDIO_FEATURES, n=3, examples=len(AUDIO_FEATURES))
+        raise UnknownTagError(f"There is no audio feature {name!r}.{hint}")
+    found = _RANGE.fullmatch(text)
+    sign, bound, least, most = ("", "", "", "") if found is None else found.groups("")
+    try:
+        low = np.float32((bound if sign[:1] == ">" else least) or 0)
+        high = np.float32((bound if sign[:1] == "<" else most) or 1)
+    except ValueError:
+        found = None
+    if found is None or not bound + least + most or not 0 <= low <= high <= 1:
+        raise DataError(
+            f"{text!r} must compare with numbers from 0 to 1, as in {name}:>0.7, {name}:<0.3 or "
+            f"{name}:0.4..0.8."
+        )
+    low = np.nextafter(low, np.float32(2)) if sign == ">" else low
+    high = np.nextafter(high, np.float32(-1)) if sign == "<" else high
+    return Range(name, float(low), float(high))
+
+
 _PIECES = re.compile(
     r"""\s+
     | (?P<bracket>[()])
@@ -164,7 +208,7 @@ _PIECES = re.compile(
 )
 
 
-def _tokens(text: str) -> list[_Token]:
+def _tokens(text: str, known: Collection[str], aliases: Mapping[str, str]) -> list[_Token]:
     found = []
     for piece in _PIECES.finditer(text):
         what = piece.group()
@@ -179,7 +223,15 @@ def _tokens(text: str) -> list[_Token]:
             name = normalise_tag(re.sub(r"\\(.)", r"\1", what[1:-1]) if quoted else what)
             if not name:
                 raise DataError(f"{what!r} in the query {text!r} is not a tag.")
-            found.append(("tag" if quoted else "word", name))
+            feature, colon, bounds = name.partition(":")
+            feature = aliases.get(feature, feature)
+            if quoted or not colon or name in known:
+                found.append(("tag" if quoted else "word", name))
+            elif feature in AUDIO_FEATURES or re.match(r"[<>=.\d]", bounds):
+                found.append(("range", f"{feature}:{what.partition(':')[2]}"))
+                read_range(found[-1][1])
+            else:
+                found.append(("word", name))
     return [*found, ("end", "")]
 
 
@@ -250,6 +302,7 @@ class Found:
     score: Floats | None = None  # what they are ordered by; None if they are in order
     similarity: Floats | None = None
     tags: dict[str, Floats] = field(default_factory=dict)  # tag of the query → its probabilities
+    features: set[str] = field(default_factory=set)  # audio features to show
     people_only: list[str] = field(default_factory=list)
     n_below: int = 0  # tracks below the minimum probability
     _ordered: NDArray[np.intp] = field(default_factory=lambda: np.empty(0, np.intp), repr=False)
@@ -290,9 +343,12 @@ def rank(
     With ``like``, a track, the score is the probability times the similarity to it; those that are
     less alike than chance come last. With ``predicted``, only what the model adds is found.
     """
-    names = [] if query is None else query.tags
+    names, ranges = ([], {}) if query is None else (query.tags, query.ranges)
+    features = {one.feature for one in ranges.values()}
+    for name in features:
+        feature_place(model, name)  # or an error
     agreed = snapshot.agreed(names)
-    tagged, modelled = _modelled(snapshot, model, names)
+    tagged, modelled = _modelled(snapshot, model, [*names, *features])
     if like is None:
         similarity = None
         strangers = [some[~_places(tagged, some)[1]] for pair in agreed.values() for some in pair]
@@ -308,10 +364,16 @@ def rank(
         name: np.where(surely, np.float32(1), np.where(maybe, own[name], np.float32(0)))
         for name, (surely, maybe) in masks.items()
     }
+    there, held = _mask(ids, tagged), {}
+    for text, (feature, low, high) in ranges.items():
+        values = _spread(tagged, modelled[feature], ids)
+        holds = there & (low <= values) & (values <= high)
+        held[text], own[text] = (holds, holds | ~there), holds.astype(np.float32)
     if query is None:
         p, certain = np.ones(len(ids), np.float32), np.zeros(len(ids), bool)
     else:
-        p, (certain, _) = query.probability(mixed.__getitem__), query.answered(masks)
+        p = query.probability((own | mixed).__getitem__)
+        certain, _ = query.answered(masks | held)
     if similarity is not None:
         score = np.where(similarity > 0, p * similarity, similarity)
     else:
@@ -319,10 +381,10 @@ def rank(
         if query is not None and certain.any():  # before all that are not certain
             score[certain] = 2 + query.probability(lambda name: own[name][certain])
     people_only = [name for name in names if name not in modelled]
-    sources = _sources(certain, masks, _mask(ids, tagged), modelled)
+    sources = _sources(certain, masks, there, modelled)
     if predicted:
         p = np.where(sources == SOURCES.index("model"), p, np.float32(0))
-    return Found(ids, p, sources, score, similarity, mixed, people_only)
+    return Found(ids, p, sources, score, similarity, mixed, features, people_only)
 
 
 def _sources(
@@ -332,13 +394,13 @@ def _sources(
     # The model does if it says something of a tag that people leave open.
     none = np.zeros(len(certain), bool)
     left_open = {name: ~surely & maybe for name, (surely, maybe) in masks.items()}
-    by_model = tagged & sum((left_open[name] for name in modelled), none)
+    by_model = tagged & sum((left_open[name] for name in masks if name in modelled), none)
     by_people = sum((~one for one in left_open.values()), none)
-    if not masks:  # alike is all that was asked for
+    if not masks:  # no tag was asked for
         by_model = tagged
     codes = np.zeros(len(certain), np.uint8)  # nobody
-    codes[by_people | certain] = SOURCES.index("people")
-    codes[by_model & ~certain] = SOURCES.index("model")
+    codes[by_people] = SOURCES.index("people")
+    codes[np.where(certain, ~by_people, by_model)] = SOURCES.index("model")
     return codes
 
 
@@ -349,11 +411,22 @@ def _modelled(
     # For a query without any such tag, the tracks are included all the same: some may lack a tag.
     if model is None or model.id is None:
         return np.empty(0, np.int64), {}
-    learnt = {tag: j for j, tag in enumerate(model.vocabulary) if model.learnt[j]}
+    learnt = {tag: j for j, tag in enumerate(model.vocabulary) if model.learnt[j]} | model.features
     places = {name: learnt[name] for name in names if name in learnt}
     ids, P = snapshot.columns(list(places.values()) or [0])
     # a track may be too new to have anything of a word learnt from answers
     return ids, {name: np.nan_to_num(P[:, i]) for i, name in enumerate(places)}
+
+
+def feature_place(model: StoredModel | None, name: str) -> int:
+    """The place of an audio feature in the model's vocabulary; a DataError if it has none."""
+    if model is None or name not in model.features:
+        raise DataError(
+            f"The model in use does not know the audio feature {name!r}. The built-in model does: "
+            "run `harmonium tag`, or `harmonium train` if the model is your own. It needs the "
+            "features of musicnn (`harmonium index --extractor musicnn`)."
+        )
+    return model.features[name]
 
 
 def _spread(ids: Ids, values: Floats | None, everyone: Ids) -> Floats:

@@ -8,22 +8,22 @@ reads only the columns that a query needs; one that has shown a page has all of 
 import json
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from itertools import groupby
 from operator import itemgetter
-from typing import Any, Generic, Literal, NamedTuple, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
 import sqlalchemy as sa
 from numpy.typing import NDArray
 
 from harmonium.arrays import Floats, Ids, Mask
-from harmonium.data.tag_names import normalise_tag, possible_parts
-from harmonium.errors import DataError
+from harmonium.data.tag_names import AUDIO_FEATURES, normalise_tag, possible_parts
+from harmonium.errors import DataError, did_you_mean
 from harmonium.library.library import Library
-from harmonium.library.search import SOURCES, Found, parse, rank
+from harmonium.library.search import SOURCES, Found, feature_place, parse, rank
 from harmonium.library.store.database import LibraryVersion
 from harmonium.library.store.models import Owner, Steps, packed, steps_of, unpacked
 from harmonium.library.store.opinions import Agreement, VerdictTable, agreed_tags
@@ -32,7 +32,11 @@ from harmonium.library.store.tracks import SoundVectors, Track, track_name, upda
 from harmonium.library.tagger import OTHER, Tagger, no_model, tag_groups, thresholds_for
 
 T = TypeVar("T")
-Order = Literal["probability", "likeness", "name", "added"]
+ORDERS = (
+    *("probability", "likeness", "name", "added"),
+    *(sign + name for name in AUDIO_FEATURES for sign in ("", "-")),
+)
+"""By an audio feature, the highest first; with a minus, the lowest first."""
 
 N_RESULTS = 16  # results of searches that are kept, for their further pages and their facets
 N_SHOWN_TAGS = 6  # tags that are shown with a track in a list
@@ -44,11 +48,14 @@ class Question(NamedTuple):
 
     text: str = ""  # a query, as `search.parse` reads it; empty for any track
     like: int | None = None  # the number of a track; others are compared with it
-    order: Order | None = None  # by default most likely first, or by name without a query
+    order: str | None = (
+        None  # one of `ORDERS`; by default most likely first, or by name without a query
+    )
     min_probability: float = 0.0
     owner: Owner | None = None
     predicted: bool = False  # only tracks that the model adds
     name: str = ""  # words that a track's title, artist, album and file name must have between them
+    features: bool = False  # all audio features of the tracks; else those of the query and order
 
 
 @dataclass(frozen=True)
@@ -74,6 +81,8 @@ class Hit:
     nothing was asked."""
     tags: dict[str, float] = field(default_factory=dict)  # tag of the query → its probability
     shown_tags: list[TrackTag] = field(default_factory=list)  # those that say most, on a page
+    features: dict[str, float] = field(default_factory=dict)
+    """Its audio features: all if asked for, else those of the query and the order."""
 
 
 @dataclass(frozen=True)
@@ -415,6 +424,18 @@ class Snapshot:
             return self.predictions.rows(ids)
         return self.library.predictions.probabilities(self.model_id, ids)
 
+    def features(self, ids: Ids, names: Container[str] = AUDIO_FEATURES) -> list[dict[str, float]]:
+        """Audio feature → its value, for each track; empty where the model says nothing."""
+        known = {} if self.model is None else self.model.features
+        places = {name: place for name, place in known.items() if name in names}
+        if self.model_id is None or not places:
+            return [{} for _ in ids]
+        at = [*places.values()]
+        P = self.predictions.rows(ids)[:, at] if self._is_warm else None
+        if P is None:
+            P = self.library.predictions.probabilities(self.model_id, ids, at)
+        return [{} if np.isnan(p).any() else dict(zip(places, p.tolist(), strict=True)) for p in P]
+
     # Answers. -----------------------------------------------------------------------------------
 
     def search(
@@ -470,12 +491,19 @@ class Snapshot:
     def _ranked(self, question: Question, present: Ids | None = None) -> Found:
         """The tracks that match a query, of those that are ``present``; None: of any."""
         text, like, order = question.text.strip(), question.like, question.order
+        if order is not None and order not in ORDERS:
+            hint = did_you_mean(order, ORDERS, examples=len(ORDERS))
+            raise DataError(f"Tracks cannot be ordered by {order!r}.{hint}")
         if order == "likeness" and like is None:
             raise DataError("To order tracks by similarity, name a track with 'like'.")
         if present is None and (order in ("name", "added") or question.name.strip()):
             present = self._named(question.name)
+        features = {*AUDIO_FEATURES} if question.features else {(order or "").removeprefix("-")}
         if not text and like is None and not question.predicted:
-            return Found(self._ordered(self.ids if present is None else present, order))
+            ids = self.ids if present is None else present
+            score = self._by_feature(ids, order)
+            ids = self._ordered(ids, order) if score is None else ids
+            return Found(ids, score=score, features=features)
         model = None if self.model is None else self.model.only(question.owner)
         aliases = {} if model is None else model.report.get("aliases", {})
         query = parse(text, self.known, aliases) if text else None
@@ -495,6 +523,9 @@ class Snapshot:
             found.score = found.similarity
         elif order in ("name", "added"):
             found.score = None
+        elif (score := self._by_feature(found.ids, order)) is not None:
+            found.score = score
+        found.features |= features
         if query is None:
             found.probability = None
         return found
@@ -506,13 +537,23 @@ class Snapshot:
             return self.ids
         return self.ids[[all(word in name for word in words) for name in self._names]]
 
-    def _ordered(self, ids: Ids, order: Order | None) -> Ids:
+    def _ordered(self, ids: Ids, order: str | None) -> Ids:
         """Tracks (n,), ascending, by name or the latest first."""
         if order == "added":
             return ids[::-1]
         if len(ids) == len(self._by_name):
             return self._by_name
         return self._by_name[np.isin(self._by_name, ids, assume_unique=True)]
+
+    def _by_feature(self, ids: Ids, order: str | None) -> Floats | None:
+        """(n,) what tracks are ordered by, if that is an audio feature; those without come last."""
+        if order is None or (feature := order.removeprefix("-")) not in AUDIO_FEATURES:
+            return None
+        known, P = self.columns([feature_place(self.model, feature)])
+        here = np.isin(ids, known, assume_unique=True)
+        score = np.full(len(ids), -np.inf, np.float32)
+        score[here] = P[np.searchsorted(known, ids[here]), 0] * (1 if feature == order else -1)
+        return score
 
     def page(self, found: Found, offset: int, limit: int, *, shown_tags: bool = False) -> list[Hit]:
         """Some tracks of a result."""
@@ -528,7 +569,8 @@ class Snapshot:
             sources = [SOURCES[code] for code in found.sources[rows]]
         tags = [{name: float(p[row]) for name, p in found.tags.items()} for row in rows]
         shown: list[Any] = self.shown_tags(ids) if shown_tags else [[] for _ in ids]
-        columns = (part(found.probability), part(found.similarity), sources, tags, shown)
+        values = self.features(ids, found.features)
+        columns = (part(found.probability), part(found.similarity), sources, tags, shown, values)
         return [Hit(*row) for row in zip(self.library.tracks.many(ids), *columns, strict=True)]
 
     def shown_tags(self, ids: Ids) -> list[list[TrackTag]]:

@@ -110,7 +110,7 @@ class Tagger:
                 self._gains = Gains.of(stored.refinements, SoundVectors.of(library))
         shown = trained if self._gains is None else stored
         self.id, self.extractor, self.n_own = stored.id, stored.extractor, trained.n_own
-        self.tags = tuple(shown.vocabulary)
+        self.tags, self.features = tuple(shown.vocabulary), shown.features
         self.thresholds, self.learnt, self.is_own = shown.thresholds, shown.learnt, shown.is_own
         self._n_trained = len(trained.vocabulary)
         self._own = _ModelFile(stored.bytes)

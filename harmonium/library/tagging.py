@@ -38,6 +38,11 @@ class TaggedFile:
     tagger: Tagger = field(repr=False)
     spellings: Mapping[str, str] = field(repr=False)
 
+    @property
+    def features(self) -> dict[str, float]:
+        """Its audio features, such as energy, from 0 to 1."""
+        return {name: float(self.probabilities[j]) for name, j in self.tagger.features.items()}
+
     def tags(self, top: int | None = None, min_probability: float | None = None) -> list[TrackTag]:
         """Its tags: what is known first, then the model's.
 

@@ -36,6 +36,9 @@ PathId = Annotated[int, Path(ge=1, le=MAX_ID)]
 TagName = Annotated[str, Field(min_length=1, max_length=200)]
 TagNames = Annotated[list[TagName], Field(max_length=1000)]
 Text = Annotated[str, AfterValidator(errors.readable)]  # a file's name, as far as JSON can hold it
+AudioFeatures = Annotated[
+    dict[str, float], Field(description="Audio features, such as energy, from 0 to 1.")
+]
 IfAny = BeforeValidator(lambda value: value is not None)
 
 
@@ -142,14 +145,20 @@ FoundTrack = answer(
     similarity=float | None,
     source=Literal["people", "model", "nobody"] | None,
     tags=read_from(list[TrackTag], "shown_tags"),
+    features=AudioFeatures,
 )
 TrackDetail = answer(
-    "TrackDetail", **TRACK, state=str, file=Text, playable=bool, copies=[Text], tags=[TagOfTrack]
+    "TrackDetail",
+    **TRACK,
+    **{"state": str, "file": Text, "playable": bool, "copies": [Text], "tags": [TagOfTrack]},
+    features=AudioFeatures,
 )
 SaidAnswer = answer("SaidAnswer", change=int | None, track=TrackDetail, moved=[CompletedTag])
 Found = answer("Found", SearchResult, hits=[FoundTrack])
 Facets = answer("Facets", facets=[Facet])
-FileTags = answer("FileTags", name=Text, duration=float | None, tags=[TagOfTrack])
+FileTags = answer(
+    "FileTags", name=Text, duration=float | None, tags=[TagOfTrack], features=AudioFeatures
+)
 
 RelatedTag = answer("RelatedTag", tag=str, probability_with=float, probability_without=float)
 Tags = answer("Tags", tags=[TagEntry])

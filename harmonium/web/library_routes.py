@@ -16,7 +16,7 @@ from harmonium.files import absolute_path
 from harmonium.library import Library
 from harmonium.library.edits import RenamedTag
 from harmonium.library.export import playlist
-from harmonium.library.snapshot import Order, Question, SearchResult
+from harmonium.library.snapshot import ORDERS, Question, SearchResult
 from harmonium.library.store.schema import EXTRACTOR, FOLDERS
 from harmonium.library.tagger import builtin_extractor
 from harmonium.library.tags import TagDetail, TagMap
@@ -161,7 +161,7 @@ def _question(
     like: Annotated[
         int | None, Query(ge=1, le=MAX_ID, description="The track to find similar ones to.")
     ] = None,
-    order: Order | None = None,
+    order: Annotated[str | None, Query(json_schema_extra={"enum": [*ORDERS]})] = None,
     min_probability: Annotated[float, Query(ge=0, le=1)] = 0.05,
     owner: Literal["own", "built-in", "all"] = "all",
     predicted: bool = False,
@@ -169,9 +169,10 @@ def _question(
         str,
         Query(max_length=1000, description="Words of titles, artists, albums or file names."),
     ] = "",
+    features: Annotated[bool, Query(description="Give all audio features of each track.")] = False,
 ) -> Question:
     whose = None if owner == "all" else owner
-    return Question(q.strip(), like, order, min_probability, whose, predicted, name)
+    return Question(q.strip(), like, order, min_probability, whose, predicted, name, features)
 
 
 AskedQuestion = Annotated[Question, Depends(_question)]

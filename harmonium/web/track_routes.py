@@ -142,6 +142,7 @@ def _detail(service: Service, found: Track) -> dict[str, Any]:
         "playable": found.state == "present" and _media_type(found) is not None,
         "copies": snapshot.library.tracks.copies([found.id]).get(found.id, []),
         "tags": tags_of_track(snapshot, found.id, service.settings.person),
+        "features": snapshot.features(np.array([found.id]))[0],
     }
 
 
@@ -250,7 +251,9 @@ def _file_tags(service: Service, path: str, name: str) -> dict[str, Any]:
         except TooLongError as error:
             raise Problem(413, str(error)) from None
     p = tagger.probabilities(np.array([features], np.float32))[0]
-    return {"name": name, "duration": duration, "tags": tags_by_sound(tagger, p, spellings)}
+    values = {name: float(p[j]) for name, j in tagger.features.items()}
+    tags = tags_by_sound(tagger, p, spellings)
+    return {"name": name, "duration": duration, "tags": tags, "features": values}
 
 
 def _tagger(service: Service) -> tuple[Tagger, dict[str, str]]:

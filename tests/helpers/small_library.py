@@ -6,6 +6,7 @@ import numpy as np
 import polars as pl
 
 from harmonium import DiscriminativeRBM
+from harmonium.data.tag_names import AUDIO_FEATURES
 from harmonium.estimators.model_files import from_bytes
 from harmonium.library.store.models import UNREACHABLE, StoredModel
 from harmonium.library.store.tracks import Track
@@ -82,15 +83,16 @@ def new_change(library, command="say"):
 
 
 @functools.cache
-def quick_model():
+def quick_model(features=False):
     """A model of `world`, trained at once: no settings are tried, and nothing is held out.
 
-    It has learnt TAGS, and not NOISE.
+    It has learnt TAGS, and not NOISE; it may know audio features, too.
     """
     X, truth = world()
     chance = np.random.default_rng(3).random(len(X)) < 0.5
-    Y = np.column_stack([truth, chance]).astype(np.float32)
-    tags = [*TAGS, NOISE]
+    values = [X[:, k % X.shape[1]] > 0 for k in range(len(AUDIO_FEATURES) if features else 0)]
+    Y = np.column_stack([truth, chance, *values]).astype(np.float32)
+    tags = [*TAGS, NOISE, *AUDIO_FEATURES[: len(values)]]
     model = DiscriminativeRBM(
         n_hidden=10, max_epochs=150, batch_size=10, validation_fraction=0.0, random_state=0
     )
@@ -101,19 +103,20 @@ def quick_model():
         "held_out.probabilities": P.astype(np.float16),
         "rates": Y.mean(axis=0).astype(np.float64),
     }
+    aliases = {"aliases": {"danceable": "danceability"}} if features else {}
     return StoredModel(
         name="DiscriminativeRBM",
         vocabulary=tags,
-        thresholds=np.array([0.4] * len(TAGS) + [UNREACHABLE], np.float32),
+        thresholds=np.array([0.4] * len(TAGS) + [UNREACHABLE] * (1 + len(values)), np.float32),
         extractor=EXTRACTOR,
         bytes=model.to_bytes(more),
-        report={"min_count": 1, "min_share": 0.2, "tags": [], "left_out": []},
+        report={"min_count": 1, "min_share": 0.2, "tags": [], "left_out": [], **aliases},
     )
 
 
-def trained(library, **options):
+def trained(library, *, features=False, **options):
     """`fill`, with the quick model stored and what it says of all tracks; the model, and truth."""
     ids, _, truth = fill(library, **options)
-    library.models.add(quick_model())
+    library.models.add(quick_model(features))
     tag_library(library)
     return library.models.current(), ids, truth

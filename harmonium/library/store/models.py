@@ -24,6 +24,7 @@ from numpy.typing import ArrayLike, NDArray
 from safetensors.numpy import load, save
 
 from harmonium.arrays import Doubles, Floats, Ids, Mask
+from harmonium.data.tag_names import AUDIO_FEATURES
 from harmonium.errors import LibraryError, NotInLibraryError
 from harmonium.library.store import database
 from harmonium.library.store.schema import (
@@ -78,6 +79,12 @@ class StoredModel:
         """(n_tags,) which tags were learnt from the library."""
         places = np.arange(len(self.vocabulary))
         return (places < self.n_own) | (places >= self.n_trained)
+
+    @property
+    def features(self) -> dict[str, int]:
+        """Audio feature → its place in the vocabulary, for those that it has."""
+        places = {tag: j for j, tag in enumerate(self.vocabulary)}
+        return {name: places[name] for name in AUDIO_FEATURES if name in places}
 
     def as_trained(self) -> StoredModel:
         """The same model without what its tags gained since."""
@@ -291,20 +298,27 @@ class Predictions(database.LibraryPart):
         """
         return self._read(model_id, None, refined)
 
-    def probabilities(self, model_id: int, ids: ArrayLike, *, refined: bool = True) -> Floats:
+    def probabilities(
+        self,
+        model_id: int,
+        ids: ArrayLike,
+        tags: Sequence[int] | None = None,
+        *,
+        refined: bool = True,
+    ) -> Floats:
         """The probabilities of tracks (n,), (n, n_tags); NaN where there are none.
 
-        refined : as of `columns`; there may be new words after the model's tags
+        tags, refined : as of `columns`; by default all, perhaps with new words after them
         """
         numbers = np.asarray(ids, np.int64).ravel()
-        known, steps = self._read(model_id, None, refined, numbers)
+        known, steps = self._read(model_id, tags, refined, numbers)
         result = np.full((len(numbers), len(steps)), np.nan, np.float32)
         here = np.isin(numbers, known)
         result[here] = unpacked(steps.T[np.searchsorted(known, numbers[here])])
         return result
 
     def _read(
-        self, model_id: int, tags: list[int] | None, refined: bool, ids: Ids | None = None
+        self, model_id: int, tags: Sequence[int] | None, refined: bool, ids: Ids | None = None
     ) -> tuple[Ids, Steps]:
         """The tracks, of ``ids`` or all, that have predictions (n,), and these, (n_tags, n)."""
         tables = (prediction, refined_prediction) if refined else (prediction,)

@@ -1,0 +1,150 @@
+"""Audio features: their values, queries for them, and tracks ordered by them."""
+
+import numpy as np
+import pytest
+import small_library
+from small_library import new_change, trained
+
+from harmonium.data.tag_names import AUDIO_FEATURES
+from harmonium.errors import DataError, UnknownTagError
+from harmonium.library.search import Query, Range, parse, read_range
+
+N_TAGGED = 25
+
+
+@pytest.fixture
+def world(library):
+    """A library, the values of its tracks by feature and track, and p(jazz) by track."""
+    model, ids, _ = trained(library, tagged=N_TAGGED, features=True)
+    P = library.predictions.probabilities(model.id, ids)
+    rows = dict(zip(ids.tolist(), P, strict=True))
+    return library, {
+        name: {track: float(p[model.vocabulary.index(name)]) for track, p in rows.items()}
+        for name in (*AUDIO_FEATURES, "jazz", "rock")
+    }
+
+
+def found(library, text, **options):
+    return {hit.track.id: hit for hit in library.search(text, limit=100, **options)}
+
+
+def test_a_track_and_a_file_have_values_and_no_tags_of_these_names(world):
+    library, values = world
+    known = library.audio_features(7)
+    assert list(known) == list(AUDIO_FEATURES)
+    assert known == {name: values[name][7] for name in AUDIO_FEATURES}
+    tagged = next(one for one in library.tagged() if one.track.id == 7)
+    assert tagged.features == known
+    assert not {one.tag for one in tagged.tags(top=100)} & set(AUDIO_FEATURES)
+    assert not {one.tag for one in library.tags()} & set(AUDIO_FEATURES)
+    outside = library.tracks.put([small_library.Track("/music/new.ogg", "new")])[0]
+    assert library.audio_features(outside) == {}
+
+
+@pytest.mark.parametrize(
+    ("text", "holds"),
+    [
+        ("energy:>0.5", lambda v: v["energy"] > 0.5),
+        ("ENERGY:<=0.5", lambda v: v["energy"] <= 0.5),
+        ("valence:0.3..0.6", lambda v: 0.3 <= v["valence"] <= 0.6),
+        ("valence:..0.3", lambda v: v["valence"] <= 0.3),
+        ("danceable:0.6..", lambda v: v["danceability"] >= 0.6),
+        ("-energy:>0.5 liveness:>=0.5", lambda v: v["energy"] <= 0.5 <= v["liveness"]),
+        ("energy:>0.8 OR (energy:<0.2 NOT valence:>0.5)",
+         lambda v: v["energy"] > 0.8 or (v["energy"] < 0.2 and v["valence"] <= 0.5)),
+    ],
+)  # fmt: skip
+def test_a_range_holds_or_not(world, text, holds):
+    library, values = world
+    tracks = values["energy"]
+    expected = {t for t in tracks if holds({name: values[name][t] for name in values})}
+    assert 0 < len(expected) < len(tracks)
+    hits = found(library, text)
+    assert hits.keys() == expected
+    assert {(hit.probability, hit.source) for hit in hits.values()} == {(1.0, "model")}
+    library.snapshot().predictions  # noqa: B018 - all of them are in memory from now on
+    assert found(library, text) == hits
+
+
+def test_ranges_and_tags_combine(world):
+    library, values = world
+    jazz = {track: p for track, p in values["jazz"].items() if track > N_TAGGED}
+    hits = found(library, "energy:>0.5 jazz")
+    for track, p in jazz.items():
+        assert (track in hits) == (values["energy"][track] > 0.5)
+        if track in hits:
+            assert (hits[track].source, hits[track].tags) == ("model", {"jazz": pytest.approx(p)})
+            assert hits[track].probability == pytest.approx(p)
+            assert hits[track].features == {"energy": values["energy"][track]}
+    quiet = max(values["energy"], key=lambda track: -values["energy"][track])
+    library.opinions.say("bob", quiet, present=["jazz"], change=new_change(library))
+    assert quiet not in found(library, "energy:>0.5 jazz")
+    first = library.search("jazz energy:<0.5", limit=1).hits[0]
+    assert (first.source, first.probability) == ("people", 1)
+    assert found(library, "energy:>0.5 OR jazz")[quiet].source == "people"
+
+
+def test_what_the_model_has_not_heard_is_in_no_range_and_open_outside_it(world):
+    library, _ = world
+    new = library.tracks.put([small_library.Track("/music/new.ogg", "new")])[0]
+    library.opinions.say("bob", new, present=["jazz"], change=new_change(library))
+    assert new not in found(library, "jazz energy:0..1")
+    hit = found(library, "jazz -energy:>0.5")[new]
+    assert (hit.probability, hit.source, hit.features) == (1, "people", {})
+
+
+def test_a_plain_name_is_a_tag_with_the_probability_as_it_is(world):
+    library, values = world
+    hits = found(library, "danceable -rock")
+    assert not library.search("danceable").people_only
+    for track in range(N_TAGGED + 1, 61):
+        p = values["danceability"][track] * (1 - values["rock"][track])
+        assert hits[track].probability == pytest.approx(p, abs=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "word"),
+    [
+        ("enrgy:>0.7", UnknownTagError, "energy"),
+        ("energy:>high", DataError, "energy:>0.7"),
+        ("energy:0.7", DataError, "0 to 1"),
+        ("energy:>70", DataError, "0 to 1"),
+        ("energy:0.8..0.4", DataError, "0 to 1"),
+        ("energy:..", DataError, "0 to 1"),
+        ("energy:>0.7.1", DataError, "0 to 1"),
+        ("energy:", DataError, "0 to 1"),
+    ],
+)
+def test_a_range_that_cannot_be_read_is_refused(text, kind, word):
+    with pytest.raises(kind, match=word):
+        parse(text, {"jazz"})
+
+
+def test_a_tag_with_a_colon_stays_a_tag():
+    assert parse("decade:80", {"decade:80"}) == Query("TAG", tag="decade:80")
+    assert parse('"energy:>0.7"', {"energy:>0.7"}) == Query("TAG", tag="energy:>0.7")
+    assert read_range("energy:0.4..0.8") == Range("energy", *np.float32([0.4, 0.8]).tolist())
+
+
+def test_tracks_are_ordered_by_a_feature(world):
+    library, values = world
+    by_energy = sorted(values["energy"], key=values["energy"].get)
+    assert [hit.track.id for hit in library.search(order="-energy", limit=100)] == by_energy
+    highest = library.search(order="energy", limit=3).hits
+    assert [hit.track.id for hit in highest] == by_energy[::-1][:3]
+    assert highest[0].features == {"energy": values["energy"][by_energy[-1]]}
+    hits = library.search("jazz", order="valence", limit=100, features=True).hits
+    order = [hit.features["valence"] for hit in hits]
+    assert order == sorted(order, reverse=True)
+    assert {hit.track.id for hit in hits} == found(library, "jazz").keys()
+    assert list(hits[0].features) == list(AUDIO_FEATURES)
+    with pytest.raises(DataError, match="energy"):
+        library.search("jazz", order="enrgy")
+
+
+def test_a_model_without_features_says_what_to_do(library):
+    trained(library, tagged=N_TAGGED)
+    assert library.audio_features(7) == {}
+    for ask in ({"text": "energy:>0.5"}, {"order": "energy"}):
+        with pytest.raises(DataError, match="built-in"):
+            library.search(**ask)
