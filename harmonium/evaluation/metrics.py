@@ -10,13 +10,14 @@ Conventions, the same in every metric:
   is undefined for a tag is NaN there, and the result says why.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from harmonium.arrays import Mask
 from harmonium.errors import DataError
 
 Floats = NDArray[np.float64]
@@ -188,16 +189,8 @@ def at_least(name: str, value: int, least: int) -> int:
     return int(value)
 
 
-# Ranking. No step depends on the order of clips with equal scores, so ties are exact.
-#
-# Sorting is nearly all the work, and sorting numbers is much faster than sorting indices. So score
-# and label become one 64-bit integer, the key: the score's place among the floating point numbers
-# (its ordinal), shifted left by one, and the label as last bit. Keys sort as the scores do,
-# negatives before positives where scores are equal, and nothing is rounded.
-
-_INT64_MAX = np.iinfo(np.int64).max
-_UNKNOWN = _INT64_MAX - 1  # larger than any score's key, and even: never counted as positive
-_BLOCK = 2**17  # entries sorted together: 1 MB, which stays in the processor's cache
+# Ranking. No step depends on the order of clips with equal scores, so ties are exact. Scores are
+# sorted as numbers, which is much faster than sorting the clips by them.
 
 
 def auc_per_tag(Y: ArrayLike, S: ArrayLike) -> MetricResult:
@@ -212,12 +205,8 @@ def auc_per_tag(Y: ArrayLike, S: ArrayLike) -> MetricResult:
     S : (n_clips, n_tags) scores, larger where the tag is more likely.
     """
     labels, scores = checked(Y, S)
-    won = np.empty(scores.shape[1])
-    for tags, keys in _sorted_keys(labels, scores):
-        won[tags] = _pairs_won(keys)
-    n_pairs = labels.n_positive * labels.n_negative
-    values = np.divide(won, n_pairs, where=n_pairs > 0, out=np.full_like(won, np.nan))
-    return MetricResult(values, labels.undefined(needs_positive=True, needs_negative=True))
+    reasons = labels.undefined(needs_positive=True, needs_negative=True)
+    return _per_tag(labels, scores, reasons, _auc)
 
 
 def auc_per_clip(Y: ArrayLike, S: ArrayLike) -> MetricResult:
@@ -237,17 +226,13 @@ def average_precision_per_tag(Y: ArrayLike, S: ArrayLike) -> MetricResult:
     the positives. Chance is the share of positives. Undefined without a positive.
     """
     labels, scores = checked(Y, S)
-    reasons = labels.undefined(needs_positive=True)
-    values = np.full(scores.shape[1], np.nan)
-    for tags, keys in _sorted_keys(labels, scores):
-        for tag, row in zip(range(tags.start, tags.stop), keys, strict=True):
-            if tag not in reasons:
-                known = row[: labels.n_known[tag]]
-                positives, known = known[(known & 1).astype(bool)] >> 1, known >> 1
-                found = len(positives) - np.searchsorted(positives, positives)
-                listed = len(known) - np.searchsorted(known, positives)
-                values[tag] = np.mean(found / listed)
-    return MetricResult(values, reasons)
+
+    def average_precision(y: Mask, s: Floats) -> float:
+        positives, everything = np.sort(s[y]), np.sort(s)
+        found = len(positives) - np.searchsorted(positives, positives)
+        return float(np.mean(found / (len(s) - np.searchsorted(everything, positives))))
+
+    return _per_tag(labels, scores, labels.undefined(needs_positive=True), average_precision)
 
 
 def precision_at_k_per_tag(Y: ArrayLike, S: ArrayLike, *, k: int = 10) -> MetricResult:
@@ -261,11 +246,13 @@ def precision_at_k_per_tag(Y: ArrayLike, S: ArrayLike, *, k: int = 10) -> Metric
     reasons = labels.undefined(needs_positive=True)
     for tag in np.flatnonzero(labels.n_known < k).tolist():
         reasons.setdefault(tag, f"fewer than {k} known labels")
-    values = np.full(scores.shape[1], np.nan)
-    for tags, keys in _sorted_keys(labels, scores):
-        values[tags] = _expected_hits(keys, labels.n_known[tags], k) / k
-    values[list(reasons)] = np.nan
-    return MetricResult(values, reasons)
+
+    def precision(y: Mask, s: Floats) -> float:
+        kth = np.partition(s, -k)[-k]
+        above, tied = s > kth, s == kth  # of those at the k-th score, a fair share
+        return float(y[above].sum() + (k - above.sum()) * y[tied].mean()) / k
+
+    return _per_tag(labels, scores, reasons, precision)
 
 
 def precision_at_k_per_clip(Y: ArrayLike, S: ArrayLike, *, k: int = 3) -> MetricResult:
@@ -279,74 +266,30 @@ def precision_at_k_per_clip(Y: ArrayLike, S: ArrayLike, *, k: int = 3) -> Metric
     return precision_at_k_per_tag(np.asarray(Y).T, np.asarray(S).T, k=k)
 
 
-def _expected_hits(keys: Integers, n_known: Integers, k: int) -> Floats:
-    """(t,) E[#positives in the top k]: those above the k-th score, a fair share of those at it."""
-    if keys.shape[1] < k:
-        return np.zeros(len(keys))
-    places = np.arange(keys.shape[1])
-    known, positive, score = places < n_known[:, None], (keys & 1).astype(bool), keys >> 1
-    kth = np.take_along_axis(score, np.maximum(n_known - k, 0)[:, None], axis=1)
-    above, tied = known & (score > kth), known & (score == kth)
-    listed, n_tied = above.sum(axis=1), np.maximum(tied.sum(axis=1), 1)
-    hits, tied_hits = (above & positive).sum(axis=1), (tied & positive).sum(axis=1)
-    return hits + (k - listed) * tied_hits / n_tied
+def _auc(y: Mask, s: Floats) -> float:
+    """The share of pairs in the right order, of labels (n,) and scores (n,)."""
+    positives, negatives = np.sort(s[y]), np.sort(s[~y])
+    won, not_lost = (
+        np.searchsorted(negatives, positives, side).sum() for side in ("left", "right")
+    )
+    return float((won + not_lost) / 2 / (len(positives) * len(negatives)))
 
 
-def _pairs_won(keys: Integers) -> Floats:
-    """(t,) number of (positive, negative) pairs in the right order, equal scores counting half."""
-    positive = keys & 1
-    n_positive = positive.sum(axis=1)
-    # i of the clips before the i-th positive are positives; with equal score, all negatives are.
-    won_or_tied = positive @ np.arange(keys.shape[1]) - n_positive * (n_positive - 1) // 2
-    # Where the last bit alone changes, a run of negatives meets the positives with their score.
-    meets = np.zeros(keys.shape, dtype=bool)
-    np.equal(keys[:, 1:] ^ keys[:, :-1], 1, out=meets[:, 1:])
-    if not meets.any():
-        return won_or_tied.astype(np.float64)
-    begins = np.ones(keys.shape, dtype=bool)
-    np.not_equal(keys[:, 1:], keys[:, :-1], out=begins[:, 1:])
-    starts, meeting = np.flatnonzero(begins), np.flatnonzero(meets)
-    lengths = np.diff(starts, append=keys.size)
-    run = np.searchsorted(starts, meeting)
-    pairs = lengths[run - 1] * lengths[run]
-    tied = np.bincount(meeting // keys.shape[1], weights=pairs, minlength=len(keys))
-    return won_or_tied - tied / 2
-
-
-def _sorted_keys(labels: Ternary, scores: NDArray[np.floating]) -> Iterator[tuple[slice, Integers]]:
-    """Pairs of some tags and their keys (tags, n_clips), ascending, unknown labels last."""
-    n_clips, n_tags = scores.shape
-    step = max(1, _BLOCK // max(1, n_clips))
-    for start in range(0, n_tags, step):
-        tags = slice(start, min(start + step, n_tags))
-        keys = ordinals(scores[:, tags].T)
-        keys <<= 1
-        keys |= labels.positive[:, tags].T
-        np.copyto(keys, _UNKNOWN, where=~labels.known[:, tags].T)
-        keys.sort(axis=1)
-        yield tags, keys
-
-
-def ordinals(scores: NDArray[np.floating]) -> Integers:
-    """A new array of integers between ±2⁶² that are in the same order as the scores, ties included.
-
-    The bits of positive floating point numbers, read as integers, are in the numbers' order; those
-    of negative ones are in reverse. Both leave one bit free for numbers between -1 and 1, and
-    multiplying by a power of two, which is exact, brings all scores there.
-    """
-    values = np.add(scores, 0.0, dtype=np.float64, order="C")  # -0.0 + 0.0 is 0.0
-    lowest, highest = values.min(initial=0.0), values.max(initial=0.0)
-    largest = max(-lowest, highest)
-    if largest > 1:
-        factor = 0.5 ** float(np.frexp(largest)[1])
-        scaled = values * factor
-        if not np.array_equal(scaled / factor, values):  # one is lost: they differ 2¹⁰²²-fold
-            return np.unique(values, return_inverse=True)[1].reshape(values.shape)
-        values = scaled
-    bits = values.view(np.int64)
-    if lowest < 0:
-        bits ^= (bits >> 63) & _INT64_MAX  # of negative numbers, all bits but the sign
-    return bits
+def _per_tag(
+    labels: Ternary,
+    scores: NDArray[np.floating],
+    reasons: dict[int, str],
+    metric: Callable[[Mask, Floats], float],
+) -> MetricResult:
+    """The metric of labels (n,) and scores (n,) of the known clips of each tag without a reason."""
+    values = np.full(scores.shape[1], np.nan)
+    known, positive, of_tags = (
+        np.ascontiguousarray(table.T) for table in (labels.known, labels.positive, scores)
+    )
+    for tag in set(range(len(values))) - set(reasons):
+        own = known[tag]
+        values[tag] = metric(positive[tag][own], of_tags[tag][own].astype(np.float64))
+    return MetricResult(values, reasons)
 
 
 # Calibration. These metrics are undefined only for a tag without any known label.
@@ -373,14 +316,14 @@ def calibration_error_per_tag(
     if bins not in ("mass", "width"):
         raise DataError(f"bins must be 'mass' or 'width'. Got {bins!r}.")
 
-    def error(y: Floats, s: Floats) -> float:
+    def error(y: Mask, s: Floats) -> float:
         if bins == "mass":  # ⌊n_bins · #{i': s_i' < s_i} / n⌋, the same for equal scores
             bin_of = n_bins * np.searchsorted(np.sort(s), s) // len(s)
         else:  # the last bin holds s = 1 too
             bin_of = np.minimum((n_bins * s).astype(np.int64), n_bins - 1)
         return float(np.abs(np.bincount(bin_of, weights=y - s)).sum() / len(s))
 
-    return _per_tag(Y, S, error)
+    return _per_tag_of_probabilities(Y, S, error)
 
 
 def brier_per_tag(Y: ArrayLike, S: ArrayLike) -> MetricResult:
@@ -388,7 +331,7 @@ def brier_per_tag(Y: ArrayLike, S: ArrayLike) -> MetricResult:
 
     0.25 is the score of always saying one half.
     """
-    return _per_tag(Y, S, lambda y, s: float(np.mean((y - s) ** 2)))
+    return _per_tag_of_probabilities(Y, S, lambda y, s: float(np.mean((y - s) ** 2)))
 
 
 def log_loss_per_tag(Y: ArrayLike, S: ArrayLike) -> MetricResult:
@@ -398,11 +341,11 @@ def log_loss_per_tag(Y: ArrayLike, S: ArrayLike) -> MetricResult:
     counts as 2⁻⁵² (the spacing of float64 at 1), and costs 36.
     """
 
-    def loss(y: Floats, s: Floats) -> float:
-        given_to_truth = np.where(y == 1, s, 1 - s)
+    def loss(y: Mask, s: Floats) -> float:
+        given_to_truth = np.where(y, s, 1 - s)
         return float(-np.mean(np.log(np.clip(given_to_truth, np.finfo(np.float64).eps, 1))))
 
-    return _per_tag(Y, S, loss)
+    return _per_tag_of_probabilities(Y, S, loss)
 
 
 @dataclass(frozen=True, eq=False)
@@ -462,12 +405,8 @@ def _checked_probabilities(Y: ArrayLike, S: ArrayLike) -> tuple[Ternary, NDArray
     return labels, scores
 
 
-def _per_tag(Y: ArrayLike, S: ArrayLike, metric: Callable[[Floats, Floats], float]) -> MetricResult:
-    """The metric of (labels, probabilities) of each tag's known clips."""
+def _per_tag_of_probabilities(
+    Y: ArrayLike, S: ArrayLike, metric: Callable[[Mask, Floats], float]
+) -> MetricResult:
     labels, scores = _checked_probabilities(Y, S)
-    values = np.full(scores.shape[1], np.nan)
-    for tag in np.flatnonzero(labels.n_known > 0):
-        known = labels.known[:, tag]
-        y, s = labels.positive[known, tag], scores[known, tag]
-        values[tag] = metric(y.astype(np.float64), s.astype(np.float64))
-    return MetricResult(values, labels.undefined())
+    return _per_tag(labels, scores, labels.undefined(), metric)

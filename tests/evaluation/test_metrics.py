@@ -29,7 +29,6 @@ from harmonium.evaluation import (
     calibration_error_per_tag,
     evaluate,
     log_loss_per_tag,
-    metrics,
     precision_at_k_per_clip,
     precision_at_k_per_tag,
     reliability,
@@ -246,23 +245,6 @@ def test_no_score_comes_after_the_unknown_labels(largest):
     assert auc_per_tag(1 - Y, S).mean == 0
     assert average_precision_per_tag(1 - Y, S).mean == 0.5
     assert precision_at_k_per_tag(Y, S, k=1).mean == 1
-
-
-@given(hnp.arrays(float, hnp.array_shapes(min_dims=2, max_dims=2), elements=SCORES))
-@settings(deadline=None, max_examples=100)
-def test_ordinals_are_ordered_as_the_scores_and_leave_a_bit_free(scores):
-    ordinals = metrics.ordinals(scores)
-    assert np.abs(ordinals.astype(object)).max() < 2**62
-    by_score, by_ordinal = scores.ravel(), ordinals.ravel()
-    lower = (np.less.outer(numbers, numbers) for numbers in (by_score, by_ordinal))
-    np.testing.assert_array_equal(*lower)
-
-
-def test_tags_in_blocks_give_what_tags_together_give(monkeypatch):
-    Y, S = random_case(np.random.default_rng(1), unknown=0.1, levels=4)
-    together = auc_per_tag(Y, S).values
-    monkeypatch.setattr(metrics, "_BLOCK", 700)  # two tags at a time
-    np.testing.assert_array_equal(auc_per_tag(Y, S), together)
 
 
 def test_undefined_tags_are_nan_and_say_why():
