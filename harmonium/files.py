@@ -1,8 +1,10 @@
 """Files and folders: safe writing, locks between processes, users' folders, paths as text."""
 
+import errno
 import os
 import secrets
 import sqlite3
+import stat
 import time
 import tomllib
 from collections.abc import Iterator
@@ -62,6 +64,17 @@ def check_writable(path: str | os.PathLike[str]) -> None:
             f"'{readable(file)}' cannot be written: the folder {folder} is read-only. "
             "Choose another."
         )
+
+
+def open_file(path: str | os.PathLike[str]) -> BinaryIO:
+    """Open a file to read it; an OSError if it is a folder, a pipe or a device."""
+    # Opening a pipe would wait for whoever writes to it, and one can take a file's place any time.
+    flags = (getattr(os, name, 0) for name in ("O_NONBLOCK", "O_BINARY", "O_CLOEXEC"))
+    descriptor = os.open(path, os.O_RDONLY | sum(flags))
+    if stat.S_ISREG(os.fstat(descriptor).st_mode):
+        return os.fdopen(descriptor, "rb")
+    os.close(descriptor)
+    raise OSError(errno.EINVAL, "it is not a file", os.fspath(path))
 
 
 def try_lock(descriptor: int, *, wait: bool = False) -> bool:

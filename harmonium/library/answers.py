@@ -270,6 +270,8 @@ def keep_said(
     words = ", ".join([*yes, *(f"-{tag}" for tag in no)])
     words = words or f"{counted(len(unsay), 'tag')} withdrawn"
     with library.begin():
+        if change is not None:
+            library.changes.check_open(change)
         number = change or library.changes.begin("say", f"{track.name}: {words}")
         n_changed = library.opinions.say(person, track_id, yes, no, unsay, change=number)
         if change is None and not n_changed:
@@ -688,15 +690,14 @@ def answer_doubt(
     change: int | None = None,
 ) -> int:
     """Save a person's answer about one tag of a track, see `Library.answer`; the change."""
-    # A `LibraryError` if ``change`` is not a review, or was undone.
+    # A `LibraryError` if ``change`` is not a review, or is being undone.
     library.tracks.get(track_id)
     with library.begin() as connection:
         if change is None:
             number = library.changes.begin(REVIEW, "")
         else:
-            earlier = library.changes.get(change)
-            if earlier.command != REVIEW or earlier.undone_by is not None:
-                raise LibraryError(f"Change {change} is not a review, or was undone.")
+            if library.changes.get(change).command != REVIEW:
+                raise LibraryError(f"Change {change} is not a review.")
             number = change
         tags = {"yes" if fits else "no": [tag]}
         keep_said(library, track_id, **tags, person=person, change=number)

@@ -7,7 +7,9 @@ was interrupted goes on when it is started again: files that have their tags alr
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import count
@@ -30,7 +32,7 @@ from harmonium.library.store.models import Owner, StoredModel, packed, unpacked
 from harmonium.library.store.opinions import agreed_tags
 from harmonium.library.store.schema import change as change_table
 from harmonium.library.store.schema import written_file
-from harmonium.library.store.tracks import Track
+from harmonium.library.store.tracks import FORGOTTEN, Track
 from harmonium.library.tagger import lower_bound, thresholds_for
 
 if TYPE_CHECKING:
@@ -345,12 +347,18 @@ def write_planned(
                 report.failures[change.path] = str(error)
             if progress is not None:
                 progress(done, len(files))
+    except LibraryError as error:  # its disk is full, say, or the change is being undone
+        if not report.paths:
+            raise
+        rest = (one.change.path for one in files[len(report.paths) + len(report.failures) :])
+        report.failures |= dict.fromkeys(rest, f"It was not written. {error}")
     finally:
-        writer.finish()
         report.change = writer.change
-        if writer.change is not None:
-            written = f"tags written to {counted(len(report.paths), 'file')}"
-            library.changes.describe(writer.change, written)
+        with suppress(LibraryError):  # then `index` reads the last file, and the summary stays
+            writer.finish()
+            if writer.change is not None:
+                written = f"tags written to {counted(len(report.paths), 'file')}"
+                library.changes.describe(writer.change, written)
     return report
 
 
@@ -378,11 +386,12 @@ class _UndoableWriter:
 
         def keep(record: filetags.UndoRecord) -> None:
             with self._library.begin():
-                if self.change is None:
-                    self.change = changes.begin("write", self._summary)
+                number = self.change or changes.begin("write", self._summary)
+                changes.check_open(number)
                 self.finish()
                 track_id = None if track is None else track.id
-                kept.append(changes.keep_file(self.change, track_id, path, record.to_bytes()))
+                kept.append(changes.keep_file(number, track_id, path, record.to_bytes()))
+            self.change = number
 
         try:
             done = work(keep=keep)
@@ -403,13 +412,19 @@ class _UndoableWriter:
             status, about = Path(path).stat(), filetags.read_tags(path).of_track
         except (FileTagError, OSError):
             return  # gone meanwhile; `index` will notice
-        now = replace(track, path=path, size=status.st_size, modified=status.st_mtime_ns)
+        seen: dict[str, Any] = {
+            "path": path,
+            "size": status.st_size,
+            "modified": status.st_mtime_ns,
+        }
+        track = self._library.tracks.get(track.id)  # as it is by now
         if path in self._library.tracks.copies([track.id]).get(track.id, []):
-            self._library.tracks.put_copy(now)
-            return
-        if track.duration is not None:
-            about["duration"] = track.duration
-        self._library.tracks.replace(replace(now, state="present", reason=None, **about))
+            self._library.tracks.put_copy(replace(track, **seen))
+        elif path == track.path and track.state != FORGOTTEN:
+            if track.duration is not None:
+                about["duration"] = track.duration
+            now = replace(track, **seen, **about, state="present", reason=None)
+            self._library.tracks.replace(now)
 
 
 # Undoing. -------------------------------------------------------------------------------------
@@ -440,15 +455,15 @@ def undo_change(
     they get back the former values of those fields that still have what was written. If it is
     interrupted, undoing the same change again goes on.
     """
-    writer, done = _UndoableWriter(library), count(1)
+    writer, done, taken = _UndoableWriter(library), count(1), set[str]()
     total = 0 if progress is None else len(library.changes.files(change_id))
 
-    def restore(file: WrittenFile, number: int) -> bool:
+    def restore(file: WrittenFile, number: int, elsewhere: bool) -> bool:
         writer.change = number
         try:
-            return _restore(library, writer, file, exact)
+            return _restore(library, writer, file, exact, taken, elsewhere)
         finally:
-            if progress is not None:
+            if progress is not None and not elsewhere:
                 progress(next(done), total)
 
     try:
@@ -457,26 +472,67 @@ def undo_change(
         writer.finish()
 
 
-def _restore(library: Library, writer: _UndoableWriter, file: WrittenFile, exact: bool) -> bool:
-    """Make a file what it was; whether it changed. A FileTagError says why it cannot be done."""
-    track = None if file.track_id is None else library.tracks.get(file.track_id)
-    path = file.path
-    if track is not None and path not in library.tracks.copies([track.id]).get(track.id, []):
-        path = track.path  # wherever it is now
-    if not Path(path).exists():
+def _restore(
+    library: Library,
+    writer: _UndoableWriter,
+    file: WrittenFile,
+    exact: bool,
+    taken: set[str],
+    elsewhere: bool,
+) -> bool:
+    """Make a file what it was; whether it changed. A FileTagError says why it cannot be done.
+
+    ``elsewhere`` it is the file with its sound and content that is not ``taken`` for another.
+    """
+    record = filetags.UndoRecord.from_bytes(file.record)
+    tracks = library.tracks.with_sound(record.audio)
+    if file.track_id is not None and file.track_id not in [one.id for one in tracks]:
+        tracks.append(library.tracks.get(file.track_id))
+    copies = library.tracks.copies([one.id for one in tracks])
+    known = {path: one for one in tracks for path in (one.path, *copies.get(one.id, []))}
+    changed_since, problem = [], None
+    for path in dict.fromkeys([file.path, *(known if elsewhere else ())]):
+        if path in taken or not os.path.lexists(path):
+            continue
+        try:
+            changed = writer.write(known.get(path), path, partial(filetags.undo, path, record))
+        except FileChangedError:
+            changed_since.append(path)
+        except FileTagError as error:
+            problem = problem or error
+        else:
+            if changed or path == file.path or _was_restored(library, file, path):
+                taken.add(path)
+                return changed
+    if problem is not None:
+        raise problem
+    # One of several copies that are not as written need not be this file.
+    found = next(iter(known)) if len(known) == 1 else file.path
+    if found not in changed_since or (known and found not in known):
         raise FileTagError(
             "the file is gone. If it was moved, 'harmonium index' with its new folder finds it; "
             f"then: harmonium undo {file.change_id}"
         )
-    record = filetags.UndoRecord.from_bytes(file.record)
-    try:
-        return writer.write(track, path, partial(filetags.undo, path, record, exact=exact))
-    except FileChangedError:
-        later = _later_change(library, file)
-        reason = "it was changed since; --fields-only restores the fields that were written"
-        if later is not None:
-            reason = f"change {later} wrote to it later; undo that one first"
-        raise FileTagError(reason) from None
+    if elsewhere and not exact:
+        taken.add(found)
+        undo = partial(filetags.undo, found, record, exact=False)
+        return writer.write(known.get(found), found, undo)
+    later = _later_change(library, file)
+    reason = "it was changed since; --fields-only restores the fields that were written"
+    if later is not None:
+        reason = f"change {later} wrote to it later; undo that one first"
+    raise FileTagError(reason)
+
+
+def _was_restored(library: Library, file: WrittenFile, path: str) -> bool:
+    """Whether an undo of the file's change has written to a path before."""
+    query = (
+        sa.select(written_file.c.id)
+        .join_from(written_file, change_table, change_table.c.id == written_file.c.change_id)
+        .where(change_table.c.undoes == file.change_id)
+        .where(written_file.c.path == stored_path(path)["path"])
+    )
+    return bool(library.fetch(query))
 
 
 def _later_change(library: Library, file: WrittenFile) -> int | None:

@@ -15,6 +15,7 @@ from tagged_files import tagged
 from written_music import make_songs, predict, say
 
 from harmonium.errors import DataError, LibraryError
+from harmonium.library import Library
 from harmonium.library import write as writing
 from harmonium.library.filetags import apply_change, read_tags
 from harmonium.library.filetags import undo as undo_change
@@ -352,6 +353,39 @@ def test_ctrl_c_while_writing_and_undoing(songs, undo, write):
     assert changed(songs) == []
 
 
+def test_an_undo_that_was_interrupted_goes_on_as_the_same_change(written, library, undo):
+    second = [DEFAULT, KeyboardInterrupt]
+    with patch.object(writing.filetags, "undo", wraps=undo_change, side_effect=second):
+        undo()
+    undoing = library.changes.list(1)[0].id
+    assert undo().exit_code == 0
+    assert changed(written) == []
+    assert undo(undoing).exit_code == 0  # redone as a whole
+    assert changed(written) == list(written)
+
+
+def test_an_undo_stops_a_write_that_is_running_and_restores_all_of_it(songs, library, place):
+    def undo_after_two(done, total):
+        if done == 2:
+            with Library.open(place) as other:
+                reports.append(other.undo(learn=False))
+
+    reports = []
+    written = library.write(progress=undo_after_two)
+    assert reports[0].complete
+    assert (reports[0].files_restored, len(written.paths), len(written.failures)) == (2, 2, 1)
+    assert f"change {reports[0].change} undoes it" in next(iter(written.failures.values()))
+    assert changed(songs) == []
+    assert library.changes.get(written.change).undone_by == reports[0].change
+
+
+def test_nothing_is_added_to_a_review_that_was_undone(songs, library):
+    change = library.answer(1, "rainy", True)
+    library.undo(change)
+    with pytest.raises(LibraryError, match="undoes it"):
+        library.answer(2, "rainy", True, change=change)
+
+
 def test_tags_that_a_later_change_touched_stay(songs, library, undo):
     with library.begin():
         change = library.changes.begin("say", "ann changes her mind")
@@ -376,8 +410,8 @@ def test_the_list_and_the_result_for_programs(written, undo):
 @pytest.mark.long
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
 def test_killed_at_any_moment_every_file_is_old_or_new_and_undo_restores_it(tmp_path):
-    reports = reports_of_killed("write", tmp_path, "2", "8")
-    assert [one["killed"] for one in reports] == [False] + [True] * 8
+    reports = reports_of_killed("write", tmp_path, "2", "12")
+    assert [one["killed"] for one in reports] == [False] + [True] * 12
     assert set(reports[0]["songs"]) == {"new"}
     assert len({one["songs"].count("new") for one in reports[1:]}) > 3  # moments all over the write
     for one in reports:
@@ -428,6 +462,41 @@ def test_tags_are_written_to_each_and_taken_back_from_each(library, place, files
     assert not report.moved
     assert run("undo", "-L", place).exit_code == 0
     assert [path.read_bytes() for path in files] == before
+
+
+@pytest.mark.parametrize("same", [True, False], ids=["the same bytes", "other titles"])
+@pytest.mark.parametrize("which", [0, 1], ids=["the track's file", "the copy"])
+def test_undo_finds_a_copy_that_was_renamed(library, place, files, same, which):
+    if not same:
+        change_title(files[0])
+    before = [path.read_bytes() for path in files]
+    run("say", "#1", "rock", "-L", place)
+    assert run("write", "--yes", "-L", place).exit_code == 0
+    moved = files[which].with_name("renamed.flac")
+    files[which].rename(moved)
+    kept = files[1 - which]
+    done = run("undo", "-L", place)  # the library does not know yet
+    assert done.exit_code == 1
+    assert f"{files[which]}: the file is gone" in one_line(done.stderr)
+    assert kept.read_bytes() == before[1 - which]
+    assert read_tags(moved).genre == ("rock",)
+    index(library, extractor="timbre", engine="serial")
+    done = run("undo", "2", "-L", place)
+    assert (done.exit_code, done.stderr) == (0, "")
+    assert moved.read_bytes() == before[which]
+    assert kept.read_bytes() == before[1 - which]
+
+
+def test_undo_names_the_copy_that_was_changed_since(library, place, files):
+    run("say", "#1", "rock", "-L", place)
+    run("write", "--yes", "-L", place)
+    change_title(files[1])
+    edited = files[1].read_bytes()
+    done = run("undo", "-L", place)
+    assert done.exit_code == 1
+    assert f"{files[1]}: it was changed since" in one_line(done.stderr)
+    assert read_tags(files[0]).genre == ()
+    assert files[1].read_bytes() == edited
 
 
 def test_tags_are_written_to_the_one_that_is_asked_for(library, place, files):

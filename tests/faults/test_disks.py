@@ -11,6 +11,8 @@ from command_line import run_main
 from noise_files import write
 from small_library import fill
 from some_tracks import in_force, write_table
+from tagged_files import FORMATS
+from written_music import make_songs, say
 
 from harmonium.audio.extraction import FeatureCache
 from harmonium.errors import DataError, LibraryError
@@ -98,6 +100,23 @@ def test_what_does_not_fit_is_not_written_by_half(disk, tmp_path, option):
     assert "No space left on device" in done.stderr
     assert name.read_bytes() == old
     assert sorted(p.name for p in disk.iterdir()) == [name.name, "ballast"]
+
+
+def test_a_library_that_is_full_ends_a_write_and_what_was_written_is_told(disk, tmp_path):
+    with Library.open(disk / "library.db") as library:
+        songs = make_songs(library, tmp_path / "music", FORMATS)
+        say(library, [("ann", f"tag {i} {'x' * 60}", 1) for i in range(200)])
+    before = {path: path.read_bytes() for path in songs.values()}
+    leave(disk, 15 << 12)
+    done = run_main("write", "--yes", "-L", disk / "library.db")
+    written = [path for path in songs.values() if path.read_bytes() != before[path]]
+    assert 0 < len(written) < len(songs)
+    assert done.exit_code == 1
+    assert f"Tags written to {len(written)} file" in done.stdout
+    assert done.stderr.count("The disk is full") == len(songs) - len(written)
+    (disk / "ballast").unlink()
+    assert run_main("undo", "-L", disk / "library.db").exit_code == 0
+    assert {path: path.read_bytes() for path in songs.values()} == before
 
 
 def test_a_full_disk_under_the_cache_is_reported(disk):

@@ -6,18 +6,17 @@ others stay to the byte. `id3` and `vorbis_mp4` hold the formats.
 
 import hashlib
 import os
-import stat
 import struct
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Any, BinaryIO, Self, TypeAlias
 
 from mutagen import MutagenError
 
 from harmonium.errors import FileTagError, readable
+from harmonium.files import open_file
 
 LIST_FIELDS = ("genre", "mood", "grouping")  # the fields that hold a list of tags
 COMMENT = "comment"  # the field that is a text: people's own words, perhaps with tags in it
@@ -44,12 +43,8 @@ class FileProblem(Exception):
 @contextmanager
 def opened(path: PathLike) -> Iterator[BinaryIO]:
     """The file, open for reading, with `explained` errors."""
-    with explained(path):
-        # Opening a pipe would wait for whoever writes to it.
-        if not stat.S_ISREG(Path(path).stat().st_mode):
-            raise FileProblem("it is not a file")
-        with Path(path).open("rb") as file:
-            yield file
+    with explained(path), open_file(path) as file:
+        yield file
 
 
 @contextmanager

@@ -15,15 +15,17 @@ import os
 import re
 import shutil
 import sys
+import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from functools import lru_cache
+from io import FileIO
 from pathlib import Path
 from typing import BinaryIO, TypeAlias, TypeVar
 
 import numpy as np
 
-from harmonium.files import try_lock
+from harmonium.files import open_file, try_lock
 from harmonium.library.filetags.formats import (
     FileProblem,
     PathLike,
@@ -37,11 +39,12 @@ Result = TypeVar("Result")
 
 _IS_WINDOWS = os.name == "nt"  # where nobody else can remove a file that is open
 _NO_FOLLOW = getattr(os, "O_NOFOLLOW", 0)  # Windows has no such flag
-_OF_CONTENT = ("st_ino", "st_size", "st_mtime_ns")
+_OF_CONTENT = ("st_dev", "st_ino", "st_size", "st_mtime_ns", "st_ctime_ns")
 _PART = re.compile(r"\.harmonium-[0-9a-f]{16}\.part")
+WAIT_SECONDS = 30.0  # how long to wait for another process that writes to the same file
 
 
-def content_digest(file: BinaryIO) -> str:
+def content_digest(file: BinaryIO | FileIO) -> str:
     """The SHA-256 digest of an open file's content, in hexadecimal digits."""
     file.seek(0)
     return hashlib.file_digest(file, "sha256").hexdigest()  # type: ignore[arg-type]
@@ -49,32 +52,31 @@ def content_digest(file: BinaryIO) -> str:
 
 def replace_file(
     path: PathLike,
-    produce: Callable[[BinaryIO, BinaryIO], Result],
+    produce: Callable[[BinaryIO, BinaryIO, str], Result | None],
     *,
     keep: Callable[[Result], object] | None = None,
-) -> Result:
-    """Let ``produce(old file, empty file)`` write a new file, and put it in the old one's place.
+) -> Result | None:
+    """Let ``produce(old file, empty file, digest of the old)`` write a new file in its place.
 
     Permissions, owner, group and extended attributes are kept, as far as the system lets us. A
     symbolic link stays one: what it leads to is replaced. ``keep`` is given what ``produce`` gave
-    when all is ready, just before the new file takes the old one's place. Where ``produce`` or
-    ``keep`` raise, the old file stays and nothing is left behind. A FileTagError says why it cannot
-    be done.
+    when all is ready, just before the new file takes the old one's place. Where ``produce`` gives
+    None, or one of them raises, the old file stays and nothing is left behind. A FileTagError says
+    why it cannot be done.
     """
     place = Path(os.path.realpath(path))
     with ExitStack() as stack:
         with explained(path):
-            if not place.is_file():
-                place.stat()  # says that there is none
-                raise FileProblem("it is not a file")
             # It could be replaced all the same, against its owner's will.
             if not place.stat().st_mode & 0o222 or not os.access(place, os.W_OK):
                 raise FileProblem("it is read-only; make it writable first (chmod u+w)")
-            _sweep(place.parent)
-            old = stack.enter_context(place.open("rb"))
-            status = os.fstat(old.fileno())
-            part, new = stack.enter_context(_part(place))
-            result = produce(old, new)
+            part, new = stack.enter_context(_part(place))  # first: nobody else replaces it now
+            old = stack.enter_context(open_file(place))
+            status, before = os.fstat(old.fileno()), content_digest(old)
+            result = produce(old, new, before)
+            if result is None:
+                _discard(part, new)
+                return None
             new.flush()
             _copy_attributes(place, status, part, new)
             os.fsync(new.fileno())
@@ -82,7 +84,8 @@ def replace_file(
             keep(result)
         with explained(path):
             now = place.stat()
-            if any(getattr(now, name) != getattr(status, name) for name in _OF_CONTENT):
+            same = all(getattr(now, name) == getattr(status, name) for name in _OF_CONTENT)
+            if not same or content_digest(old.raw) != before:  # type: ignore[attr-defined]
                 raise FileProblem("another program changed it meanwhile; try again")
             if not _is_at(part, new.fileno()):
                 raise FileProblem("another program removed the new file meanwhile; try again")
@@ -106,7 +109,7 @@ def _descriptor(path: Path, flags: int) -> Iterator[int]:
 
 @contextmanager
 def _part(place: Path) -> Iterator[tuple[Path, BinaryIO]]:
-    """(path, file) of a new file beside another, which is removed where anything is raised."""
+    """(path, file) of a new file beside another, which is removed unless it has taken its name."""
     # The name follows from that of the other file, so that no two programs write to it at once.
     name = hashlib.sha256(os.fsencode(place.name)).hexdigest()[:16]
     part = place.with_name(f".harmonium-{name}.part")
@@ -114,23 +117,32 @@ def _part(place: Path) -> Iterator[tuple[Path, BinaryIO]]:
         try:
             yield part, file
         except BaseException:
-            if _IS_WINDOWS:
-                file.close()
-            with suppress(OSError):
-                part.unlink(missing_ok=True)
+            _discard(part, file)
             raise
 
 
+def _discard(part: Path, file: BinaryIO) -> None:
+    if _IS_WINDOWS:
+        file.close()
+    with suppress(OSError):
+        part.unlink(missing_ok=True)
+
+
 def _create(part: Path) -> int:
-    """The descriptor of a new file, locked; it stays locked however the process ends.
+    """The descriptor of a new file, locked until it is closed or the process ends.
 
     Whatever has the name already, a link above all, is neither opened nor followed: anybody who may
-    write to the folder can predict the name.
+    write to the folder can predict the name. If another process is writing to it, we wait.
     """
+    end = time.monotonic() + WAIT_SECONDS
     while True:
+        _sweep(part.parent)
         try:
             descriptor = os.open(part, os.O_RDWR | os.O_CREAT | os.O_EXCL | _NO_FOLLOW, 0o600)
         except FileExistsError:
+            if part.is_file() and not part.is_symlink() and time.monotonic() < end:
+                time.sleep(0.02)
+                continue
             reason = "another program is writing tags to it; try again when it is done, or, if no "
             reason += f"program is, remove {part.name} from its folder"
             if part.is_symlink() or (part.exists() and not part.is_file()):

@@ -197,7 +197,7 @@ def apply_change(change: FileChange, *, keep: KeepRecord | None = None) -> UndoR
     for one in change.fields:
         edits |= dict.fromkeys(one.places[1:], ()) | {one.places[0]: one.after}
 
-    def produce(old: BinaryIO, new: BinaryIO) -> UndoRecord:
+    def produce(old: BinaryIO, new: BinaryIO, before: str) -> UndoRecord:
         found = format_of(old)
         _check_fields(found, old, change, after=False)
         found.write(old, new, edits, change.id3)
@@ -208,13 +208,15 @@ def apply_change(change: FileChange, *, keep: KeepRecord | None = None) -> UndoR
         audio = found.sound_digest(old)
         if again.sound_digest(new) != audio:
             raise FileProblem("writing would have changed its sound; it was left as it is")
-        return _record(change, audio, old, new)
+        return _record(change, audio, before, old, new)
 
     return replace_file(change.path, produce, keep=keep)
 
 
-def _record(change: FileChange, audio: str, old: BinaryIO, new: BinaryIO) -> UndoRecord:
-    digests = {"before": content_digest(old), "after": content_digest(new), "audio": audio}
+def _record(
+    change: FileChange, audio: str, before: str, old: BinaryIO, new: BinaryIO
+) -> UndoRecord:
+    digests = {"before": before, "after": content_digest(new), "audio": audio}
     steps, literal = difference(old, new)
     return UndoRecord(change=change, steps=steps, literal=literal, **digests)
 
@@ -239,26 +241,28 @@ def undo(
     was changed since is refused with a FileChangedError. With ``exact=False``, its fields that
     still have what was written get back their former values, and all else stays.
     """
-    with opened(path) as file:
-        now = content_digest(file)
-    if now == record.before:
-        return None
     fields = tuple(replace(one, before=one.after, after=one.before) for one in record.change.fields)
     back = replace(record.change, path=os.fspath(path), fields=fields, left_out=())
-    if now == record.after:
 
-        def restore(old: BinaryIO, new: BinaryIO) -> UndoRecord:
-            patch(record.steps, record.literal, old, new)
-            if content_digest(new) != record.before:
-                raise FileProblem("the record of its change is inconsistent; nothing was undone")
-            return _record(back, record.audio, old, new)
+    def restore(old: BinaryIO, new: BinaryIO, now: str) -> UndoRecord | None:
+        if now == record.before:
+            return None
+        if now != record.after:
+            raise FileChangedError(
+                f"{readable(path)} was changed after tags were written to it, and cannot be "
+                "restored exactly. With exact=False, the fields that were written get their "
+                "former values."
+            )
+        patch(record.steps, record.literal, old, new)
+        if content_digest(new) != record.before:
+            raise FileProblem("the record of its change is inconsistent; nothing was undone")
+        return _record(back, record.audio, now, old, new)
 
+    try:
         return replace_file(path, restore, keep=keep)
-    if exact:
-        raise FileChangedError(
-            f"{readable(path)} was changed after tags were written to it, and cannot be restored "
-            "exactly. With exact=False, the fields that were written get their former values."
-        )
+    except FileChangedError:
+        if exact:
+            raise
     with opened(path) as file:
         found, there = _read_for_writing(file, back.id3)
     fields = tuple(one for one in back.fields if there.at(one.places) == one.before)

@@ -104,10 +104,10 @@ class UndoReport:
         return self.ended + self.revived + self.files_restored + values
 
 
-Restore = Callable[[WrittenFile, int], bool]
+Restore = Callable[[WrittenFile, int, bool], bool]
 """Makes a file what it was, as part of the change of this number; whether it was something else.
 
-A FileTagError says why it cannot be done."""
+First where it was, then with True elsewhere. A FileTagError says why it cannot be done."""
 
 
 class Changes(LibraryPart):
@@ -127,6 +127,14 @@ class Changes(LibraryPart):
         with self._library.begin() as connection:
             values = {"summary": storable(summary)}
             connection.execute(sa.update(change).where(change.c.id == change_id).values(values))
+
+    def check_open(self, change_id: int) -> None:
+        """That something may be added to a change: nobody has begun to undo it."""
+        later = sa.select(sa.func.min(change.c.id)).where(
+            change.c.id > change_id, change.c.undoes == change_id, change.c.undone_by.is_(None)
+        )
+        if (number := self._library.fetch(later)[0][0]) is not None:
+            raise LibraryError(f"Change {change_id} was stopped: change {number} undoes it.")
 
     def drop(self, change_id: int) -> None:
         """Take away a change that has turned out to change nothing; in its own transaction."""
@@ -228,7 +236,8 @@ class Changes(LibraryPart):
     def undo(self, change_id: int, *, restore: Restore | None = None) -> UndoReport:
         """Undo a change, as far as no later one touched the same.
 
-        ``restore`` is called for each file that the change wrote to, the latest first. A
+        ``restore`` is called for each file that the change wrote to, the latest first. From now on
+        nothing is added to the change, and an undo of it that was interrupted goes on. A
         LibraryError says that there is no such change, or that nothing of it is left to undo.
         """
         with self._library.begin() as connection:  # first, so that what is seen stays so
@@ -247,19 +256,24 @@ class Changes(LibraryPart):
                     f"Nothing of change {change_id} ({undone.command}) can be undone: later "
                     f"changes ({later}) touched all of it. Undo those first."
                 )
-            was = "an undo" if undone.undoes is not None else undone.summary
-            number = self.begin("undo", f"change {change_id} undone: {was}", undoes=change_id)
-            ended, revived = _undo_opinions(connection, change_id, number)
-            report = UndoReport(number, ended, revived, conflicts, 0, {})
-            self._undo_values(connection, change_id, report)
+            if undone.undone_in_part_by is not None and undone.left is None:
+                report = UndoReport(undone.undone_in_part_by, 0, 0, {}, 0, {})
+            else:
+                was = "an undo" if undone.undoes is not None else undone.summary
+                number = self.begin("undo", f"change {change_id} undone: {was}", undoes=change_id)
+                ended, revived = _undo_opinions(connection, change_id, number)
+                report = UndoReport(number, ended, revived, conflicts, 0, {})
+                self._undo_values(connection, change_id, report)
             if not files or restore is None:
                 return _end_undo(connection, undone, report)
         n_restored = 0
-        for file in files:
-            try:
-                n_restored += restore(file, number)
-            except FileTagError as error:
-                report.files_left[file.path] = str(error)
+        for elsewhere in (False, True):  # last, so that no copy is taken for one that was moved
+            for file in [one for one in files if not elsewhere or one.path in report.files_left]:
+                try:
+                    n_restored += restore(file, report.change, elsewhere)
+                    report.files_left.pop(file.path, None)
+                except FileTagError as error:
+                    report.files_left[file.path] = str(error)
         with self._library.begin() as connection:
             undone = self.get(change_id)  # perhaps by another, while files were restored
             return _end_undo(connection, undone, replace(report, files_restored=n_restored))

@@ -137,6 +137,13 @@ class Tracks(LibraryPart):
                 return found
         return None
 
+    def with_sound(self, sound: str) -> list[Track]:
+        """The track of a sound, if there is one."""
+        return [
+            _track(row)
+            for row in self._library.fetch(sa.select(track).where(track.c.sound == sound))
+        ]
+
     def copies(self, ids: ArrayLike) -> dict[int, list[str]]:
         """Track → the paths of other files with its sound, where there are any."""
         found: dict[int, list[str]] = {}

@@ -183,7 +183,7 @@ def test_an_mp3_file_may_begin_amid_a_frame(tmp_path, before):
     [
         ("nothing.mp3", r"nothing\.mp3 cannot be read .*: No such file"),
         ("", "it is not a file"),
-        ("pipe", "pipe: it is not a file"),
+        ("pipe", "pipe cannot be read or written: it is not a file"),
         (os.fsdecode(b"caf\xe9.mp3"), r"caf\\xe9.mp3 cannot be read"),
     ],
 )

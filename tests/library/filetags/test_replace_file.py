@@ -7,8 +7,10 @@ import os
 import random
 import re
 import resource
+import threading
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 
 import pytest
 from hypothesis import example, given, settings
@@ -16,7 +18,7 @@ from hypothesis import strategies as st
 from processes_in_tests import reports_of_killed
 from tagged_files import tagged
 
-from harmonium.errors import FileTagError
+from harmonium.errors import FileChangedError, FileTagError
 from harmonium.library.filetags import UndoRecord, apply_change, plan_write, read_tags, undo
 from harmonium.library.filetags import replace as delta
 from harmonium.library.filetags import replace as replacing
@@ -162,7 +164,8 @@ def test_what_a_killed_process_left_is_removed_where_there_are_no_locks(song, mo
     assert_untouched(song)
 
 
-def test_two_programs_do_not_write_to_one_file_at_once(song):
+def test_two_programs_do_not_write_to_one_file_at_once(song, monkeypatch):
+    monkeypatch.setattr(replacing, "WAIT_SECONDS", 0)
     seen = []
 
     def second(record):
@@ -181,6 +184,69 @@ def test_a_file_that_another_program_changes_meanwhile_is_left_to_it(song):
         write(song, keep=lambda record: song.write_bytes(b"other"))
     assert song.read_bytes() == b"other"
     assert [path.name for path in song.parent.iterdir()] == [song.name]
+
+
+def edit_in_place(path, status):
+    """What another program may do: other bytes, the same size and the same time; the new bytes."""
+    with path.open("r+b") as file:
+        file.seek(-10, os.SEEK_END)
+        file.write(b"0123456789")
+    os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
+    return path.read_bytes()
+
+
+@pytest.mark.parametrize("kind", ["mp3", "flac", "ogg", "opus", "m4a", "wav", "aiff"])
+@pytest.mark.parametrize("coarse", [False, True], ids=["", "times in whole seconds"])
+def test_an_edit_that_keeps_size_and_time_is_not_lost(tmp_path, monkeypatch, kind, coarse):
+    if coarse:  # as on a file system where an edit within the second does not show
+        monkeypatch.setattr(replacing, "_OF_CONTENT", ("st_ino", "st_size"))
+    song = tmp_path / "song"
+    song.write_bytes(tagged(kind))
+    written = write(song)
+    new = song.read_bytes()
+    song.write_bytes(tagged(kind))
+    for work in (write, partial(undo, record=written)):
+        edited, status = [], song.stat()
+
+        def edit(_, edited=edited, status=status):
+            edited.append(edit_in_place(song, status))
+
+        with pytest.raises(FileTagError, match="changed it meanwhile"):
+            work(song, keep=edit)
+        assert song.read_bytes() == edited[0]
+        song.write_bytes(new)
+
+
+def test_an_edit_just_before_undo_opens_the_file_is_not_lost(song, monkeypatch):
+    record = write(song)
+    opens = replacing.open_file
+
+    def edit_first(path):
+        edited.append(edit_in_place(song, song.stat()))
+        return opens(path)
+
+    edited = []
+    monkeypatch.setattr(replacing, "open_file", edit_first)
+    with pytest.raises(FileChangedError):
+        undo(song, record)
+    assert song.read_bytes() == edited[-1]
+
+
+def test_undo_waits_for_a_write_that_is_not_finished(song):
+    """The record is kept, and the file is not written yet: it only seems to be as before."""
+    undone = []
+
+    def keep(record):
+        thread = threading.Thread(target=lambda: undone.append(undo(song, record)))
+        thread.start()
+        thread.join(0.3)
+        threads.append(thread)
+
+    threads = []
+    write(song, keep=keep)
+    threads[0].join()
+    assert undone[0] is not None
+    assert_untouched(song)
 
 
 @pytest.mark.parametrize("kind", ["mp3", "flac", "ogg", "m4a", "wav", "aiff"])
