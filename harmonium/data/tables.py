@@ -1,11 +1,9 @@
 """Tables: columns of names as integer codes, and files of CSV, TSV or Parquet, plain or gzipped.
 
-Each distinct name is handled once; rows are integers. Names are compared by a 64-bit hash, and a
-second hash shows whether two of them shared the first one. docs/design.md says why this is not left
-to polars.
+Each distinct name is handled once; rows are integers.
 
-Of delimited text, polars reads what is well formed and the csv module the rest, piece by piece: a
-row that cannot be used is left out, and its line is known.
+Polars reads delimited text that is well formed, and the csv module any other: a row that cannot be
+used is left out, and its line is known.
 """
 
 import csv
@@ -16,12 +14,10 @@ import re
 import warnings
 import zlib
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from itertools import count, islice
-from math import prod
+from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
@@ -33,7 +29,6 @@ from harmonium.arrays import Codes, Ids, Mask
 from harmonium.errors import DataError, DataWarning, nearest_names
 
 Column: TypeAlias = Sequence[Any] | NDArray[Any] | pl.Series
-Batch: TypeAlias = Mapping[str, pl.Series]
 PathLike: TypeAlias = str | os.PathLike[str]
 Roles: TypeAlias = Mapping[str, str | int]  # role → its column, by name or by position from 0
 ChooseRoles: TypeAlias = Callable[[list[str], int], Roles]
@@ -52,18 +47,15 @@ USUAL_NAMES = {  # role → names that columns usually have, the likeliest first
     "user": ("user", "person", "listener", "user_id", "username", "who", "annotator"),
 }
 
-PIECE_BYTES = 1 << 24
 WRONG_NUMBER = "a wrong number of fields"
 NOT_UTF8 = "bytes that are not UTF-8"
 MAX_PLACES = 5  # a warning names the places of this many rows for each reason
 MAX_COLUMNS = 20  # a message lists at most this many columns
 _POSSIBLE_DELIMITERS = (",", ";", "\t", "|")
 _HEAD_BYTES = 1 << 16  # the first line must be within these
-_BATCH_ROWS = 100_000  # held as Python strings at a time
 _FIRST_ROWS = 100  # tell the number of columns where there is no header
 _SURROGATE = re.compile("[\ud800-\udfff]")  # what a byte becomes that is not UTF-8
 _UTF8_MARK, _UTF16_MARKS = b"\xef\xbb\xbf", (b"\xff\xfe", b"\xfe\xff")
-_ODD = 0x9E3779B97F4A7C15  # 2**64 / golden ratio: its products spread keys over the slots
 
 
 # Names as codes
@@ -78,66 +70,8 @@ class Coded(NamedTuple):
 
 def encode(values: pl.Series) -> Coded:
     """The codes of a column of strings without nulls, (n,)."""
-    for seed in count(0, 2):
-        first = first_equal(_hashes(values, seed))
-        check = _hashes(values, seed + 1)
-        if (check.take(first) == check).all():  # otherwise two names share the first hash
-            break
-    is_first = first == np.arange(len(first), dtype=np.int32)
-    codes = (np.cumsum(is_first, dtype=np.int32) - 1).take(first)
-    return Coded(codes, values.gather(np.flatnonzero(is_first)))
-
-
-def encode_batches(batches: Iterable[Batch], columns: Sequence[str]) -> dict[str, Coded]:
-    """The codes of each of the columns, which come in batches of rows.
-
-    The columns go through threads, and so does the making of the next batch: most of the work is
-    outside Python's lock.
-    """
-    parts: dict[str, list[Coded]] = {column: [] for column in columns}
-    iterator = iter(batches)
-    with ThreadPoolExecutor(len(columns) + 1) as pool:
-        upcoming = pool.submit(next, iterator, None)
-        while (batch := upcoming.result()) is not None:
-            upcoming = pool.submit(next, iterator, None)
-            coded = pool.map(encode, [batch[column] for column in columns])
-            for column, part in zip(columns, coded, strict=True):
-                parts[column].append(part)
-        return dict(zip(columns, pool.map(_joined, parts.values()), strict=True))
-
-
-def _joined(parts: Sequence[Coded]) -> Coded:
-    codes, names = encode(pl.concat([pl.Series(dtype=pl.String), *(part.names for part in parts)]))
-    found, start = [codes[:0]], 0
-    for part in parts:
-        found.append(codes[start:].take(part.codes))
-        start += len(part.names)
-    return Coded(np.concatenate(found), names)
-
-
-def first_equal(keys: NDArray[np.uint64]) -> Codes:
-    """For each of n keys the index of the first one equal to it, (n,).
-
-    In a round every key left writes its index into its slot, the first of a slot last, so that it
-    stays. Keys that find an equal there are done; the others try another slot in the next round.
-    """
-    first = np.empty(len(keys), dtype=np.int32)
-    rows, left = np.arange(len(keys), dtype=np.int32), keys
-    bits, multiplier = len(keys).bit_length() or 1, _ODD
-    table = np.empty(1 << bits, dtype=np.int32)
-    while len(rows):
-        slots = ((left * np.uint64(multiplier)) >> np.uint64(64 - bits)).view(np.int64)
-        table[slots[::-1]] = rows[::-1]
-        owner = table.take(slots)
-        first[rows] = owner
-        lost = np.flatnonzero(keys.take(owner) != left)
-        rows, left = rows.take(lost), left.take(lost)
-        multiplier += 2
-    return first
-
-
-def _hashes(values: pl.Series, seed: int) -> NDArray[np.uint64]:
-    return values.hash(seed=seed).to_numpy()
+    names = values.unique(maintain_order=True)
+    return Coded(values.cast(pl.Enum(names)).to_physical().cast(pl.Int32).to_numpy(), names)
 
 
 def compact(column: Coded) -> Coded:
@@ -149,16 +83,10 @@ def compact(column: Coded) -> Coded:
     return Coded(new_code[column.codes], column.names.filter(pl.Series(used)))
 
 
-def distinct_rows(*columns: tuple[Codes, int]) -> list[Codes]:
-    """Each distinct row once, ascending, of columns given as (codes, number of codes)."""
-    codes, sizes = zip(*((codes, max(size, 1)) for codes, size in columns), strict=True)
-    if prod(sizes) > np.iinfo(np.int64).max:
-        frame = pl.DataFrame([pl.Series(str(i), column) for i, column in enumerate(codes)])
-        return [column.to_numpy() for column in frame.unique().sort(pl.all())]
-    key = np.ravel_multi_index(codes, sizes)  # so that one sort of integers does it
-    key.sort()
-    key = key[np.diff(key, prepend=-1) != 0]
-    return [column.astype(np.int32) for column in np.unravel_index(key, sizes)]
+def distinct_rows(*columns: Codes) -> list[Codes]:
+    """Each distinct row of the columns once, ascending."""
+    frame = pl.DataFrame([pl.Series(str(i), column) for i, column in enumerate(columns)])
+    return [column.to_numpy() for column in frame.unique().sort(pl.all())]
 
 
 @dataclass(frozen=True)
@@ -185,7 +113,8 @@ class CodedRows:
         if len(set(lengths.values())) > 1:
             given = ", ".join(f"{length:,} for '{role}'" for role, length in lengths.items())
             raise DataError(f"The columns must be of equal length, got {given}.")
-        return cls(encode_batches([strings], list(strings)), **attributes)
+        coded = {role: encode(values) for role, values in strings.items()}
+        return cls(coded, **attributes)
 
     def values(self, role: str) -> pl.Series:
         """The column of a role as strings, (n,)."""
@@ -506,7 +435,7 @@ def _listed(names: Sequence[str]) -> str:
 
 
 class _TextTable:
-    """A text in UTF-8, read piece by piece, which knows where its rows are."""
+    """A text in UTF-8 that knows where its rows are."""
 
     def __init__(
         self, data: bytes, delimiter: str, quote: str | None, *, header: bool, source: str
@@ -528,7 +457,8 @@ class _TextTable:
         names, roles = self._names(roles)
         self.n_fields = len(names)
         self.where = find_columns(roles, names, source=self.source, header=self.header)
-        columns = encode_batches(self._batches(), list(self.where))
+        strings = self._read_fast() or self._read_with_care()
+        columns = {role: encode(values) for role, values in strings.items()}
         left_out = {reason: lines for reason, lines in self.left_out.items() if lines}
         rows = CodedRows(columns, self.source, "line", self._lines_of, left_out)
         if not len(rows) and not left_out:
@@ -541,7 +471,7 @@ class _TextTable:
         Without a header, the names are the roles in their order, then positions, as many as the
         first rows usually have fields.
         """
-        found = self._records(slice(0, len(self.data)))
+        found = self._records()
         if self.header:
             _, header = next(found)
             if _SURROGATE.search("".join(header)):
@@ -555,49 +485,25 @@ class _TextTable:
         roles = roles([], n_fields) if callable(roles) else roles
         return [*roles, *(str(i) for i in range(len(roles), n_fields))][:n_fields], roles
 
-    def _batches(self) -> Iterator[dict[str, pl.Series]]:
-        for piece, is_regular in self._pieces():
-            fast = self._read_fast(piece) if is_regular else None
-            yield from [fast] if fast is not None else self._read_with_care(piece)
-
-    def _pieces(self) -> Iterator[tuple[slice, bool]]:
-        """Pieces of whole records, and whether quotes are only where they should be.
-
-        A line break after an odd number of quotes ends no piece. From the first misplaced quote on,
-        that says nothing, and the rest is one piece.
-        """
-        data, mark = self.data, (self.quote or "").encode()
-        quoted = bool(mark) and mark in data
-        start = 0
-        while start < len(data):
-            end, step, n_quotes = start, PIECE_BYTES, 0
-            while end == start or (n_quotes % 2 and end < len(data)):
-                last, end = end, data.find(b"\n", end + step) + 1 or len(data)
-                n_quotes += data.count(mark, last, end) if quoted else 0
-                step = 0
-            if quoted and not _is_well_quoted(data[start:end], mark, self.delimiter.encode()):
-                yield slice(start, len(data)), False
-                return
-            yield slice(start, end), True
-            start = end
-
-    def _read_fast(self, piece: slice) -> dict[str, pl.Series] | None:
-        """The columns by role, or None if anything in the piece is not as it should be.
+    def _read_fast(self) -> dict[str, pl.Series] | None:
+        """The columns by role, or None if anything is not as it should be.
 
         Rows that are too long are an error of polars; rows that are too short, and blank lines,
         have a null in the last column, which is therefore read too.
         """
-        data = self.data[piece]
+        data, delimiter, quote = self.data, self.delimiter.encode(), (self.quote or "").encode()
         lone_return = b"\r" in data and data.count(b"\r") != data.count(b"\r\n")
         if lone_return or data[:1] in (b"\n", b"\r"):
             return None
-        if data.endswith(self.delimiter.encode()):  # where polars sees no field too many
+        if data.endswith(delimiter):  # where polars sees no field too many
+            return None
+        if quote and quote in data and not _is_well_quoted(data, quote, delimiter):
             return None
         try:
             frame = pl.read_csv(
                 data,
                 has_header=False,
-                skip_rows=int(self.header and piece.start == 0),
+                skip_rows=int(self.header),
                 separator=self.delimiter,
                 quote_char=self.quote,
                 schema={str(position): pl.String for position in range(self.n_fields)},
@@ -609,25 +515,20 @@ class _TextTable:
             return None
         return {role: frame[str(position)] for role, position in self.where.items()}
 
-    def _read_with_care(self, piece: slice) -> Iterator[dict[str, pl.Series]]:
+    def _read_with_care(self) -> dict[str, pl.Series]:
         """The good rows as columns by role; the lines of the others go to `left_out`."""
-        found = self._body(piece)
-        while batch := list(islice(found, _BATCH_ROWS)):
-            good = []
-            for line, fields in batch:
-                if fault := self._fault(fields):
-                    self.left_out[fault].append(line)
-                else:
-                    good.append(fields)
-            yield {
-                role: pl.Series([fields[at] for fields in good], dtype=pl.String)
-                for role, at in self.where.items()
-            }
+        columns: dict[str, list[str]] = {role: [] for role in self.where}
+        for line, fields in self._body():
+            if fault := self._fault(fields):
+                self.left_out[fault].append(line)
+                continue
+            for role, at in self.where.items():
+                columns[role].append(fields[at])
+        return {role: pl.Series(values, dtype=pl.String) for role, values in columns.items()}
 
     def _lines_of(self, rows: NDArray[np.intp]) -> Ids:
         """The lines in which these rows begin; the rows are ascending."""
-        found = self._body(slice(0, len(self.data)))
-        good = (line for line, fields in found if not self._fault(fields))
+        good = (line for line, fields in self._body() if not self._fault(fields))
         return np.fromiter(islice(good, int(rows[-1]) + 1), np.int64)[rows]
 
     def _fault(self, fields: list[str]) -> str | None:
@@ -635,14 +536,13 @@ class _TextTable:
             return WRONG_NUMBER
         return NOT_UTF8 if _SURROGATE.search("".join(fields)) else None
 
-    def _body(self, piece: slice) -> Iterator[tuple[int, list[str]]]:
-        return islice(self._records(piece), int(self.header and piece.start == 0), None)
+    def _body(self) -> Iterator[tuple[int, list[str]]]:
+        return islice(self._records(), int(self.header), None)
 
-    def _records(self, piece: slice) -> Iterator[tuple[int, list[str]]]:
+    def _records(self) -> Iterator[tuple[int, list[str]]]:
         """The line each record starts in and its fields; blank lines are skipped."""
-        first_line = 1 + self.data.count(b"\n", 0, piece.start)
         lines = io.TextIOWrapper(
-            io.BytesIO(self.data[piece]), encoding="utf-8", errors="surrogateescape", newline="\n"
+            io.BytesIO(self.data), encoding="utf-8", errors="surrogateescape", newline="\n"
         )
         reader = csv.reader(
             lines,
@@ -652,7 +552,7 @@ class _TextTable:
             strict=True,
         )
         while True:
-            line = first_line + reader.line_num
+            line = 1 + reader.line_num
             try:
                 fields = next(reader)
             except StopIteration:
@@ -669,13 +569,13 @@ class _TextTable:
                 yield line, fields
 
 
-def _is_well_quoted(piece: bytes, quote: bytes, delimiter: bytes) -> bool:
+def _is_well_quoted(data: bytes, quote: bytes, delimiter: bytes) -> bool:
     """Whether quotes only open fields, close them, or stand doubled inside them.
 
     Counted from 0, every even quote must then come after a delimiter, a line break or a quote, and
     every odd one before one of these.
     """
-    text = np.frombuffer(b"\n" + piece + b"\n", dtype=np.uint8)
+    text = np.frombuffer(b"\n" + data + b"\n", dtype=np.uint8)
     at = np.flatnonzero(text == quote[0])
     before, after = text[at[::2] - 1], text[at[1::2] + 1]
     opened = np.isin(before, list(quote + delimiter + b"\n"))

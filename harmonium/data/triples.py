@@ -157,7 +157,7 @@ def sorted_triples(
     user: Codes, item: Codes, tag: Codes, users: pl.Series, items: pl.Series, tags: pl.Series
 ) -> Triples:
     """Triples of codes into these names, each once, by item, then by tag, then by user."""
-    item, tag, user = distinct_rows((item, len(items)), (tag, len(tags)), (user, len(users)))
+    item, tag, user = distinct_rows(item, tag, user)
     return Triples(user, item, tag, users, items, tags)
 
 
@@ -342,7 +342,7 @@ class Conditioning:
         """
         seen_by, seen = _merged_pairs(triples, pairs)
         n_items, n_users, n_tags = len(seen.names), len(seen_by.names), len(triples.tags)
-        item, user = distinct_rows((seen.codes, n_items), (seen_by.codes, n_users))
+        item, user = distinct_rows(seen.codes, seen_by.codes)
         pair = item.astype(np.int64) * n_users + user  # ascending
         row = np.searchsorted(pair, triples.item.astype(np.int64) * n_users + triples.user)
         item_track = _tracks(tracks, triples.items, seen.names)

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from harmonium.data import Triples, read_aliases, read_counts, read_triples, tables
-from harmonium.data.tables import distinct_rows, encode, encode_batches, most_frequent
+from harmonium.data.tables import distinct_rows, encode, most_frequent
 from harmonium.errors import DataError, DataWarning
 
 HEADER = b"user,item,tag\n"
@@ -36,46 +36,20 @@ FRAME = pl.DataFrame(
 SETTINGS = settings(deadline=None, max_examples=60)
 
 
-def assert_encodes(values):
+@given(st.lists(st.text(max_size=3), max_size=60))
+@SETTINGS
+def test_names_are_numbered_by_first_appearance(values):
     codes, names = encode(pl.Series(values, dtype=pl.String))
     assert codes.dtype == np.int32
     assert names.to_list() == list(dict.fromkeys(values))
     assert [names[int(code)] for code in codes] == values
 
 
-@given(st.lists(st.text(max_size=3), max_size=60), st.integers(1, 20))
-@SETTINGS
-def test_names_are_numbered_by_first_appearance_in_one_batch_or_many(values, size):
-    assert_encodes(values)
-    batches = [
-        {"a": pl.Series(values[i : i + size], dtype=pl.String)} for i in range(0, len(values), size)
-    ]
-    codes, names = encode_batches(batches, ["a"])["a"]
-    whole = encode(pl.Series(values, dtype=pl.String))
-    assert codes.tolist() == whole.codes.tolist()
-    assert names.to_list() == whole.names.to_list()
-
-
-def test_names_that_share_a_hash_are_told_apart(monkeypatch):
-    seeds = []
-
-    def colliding(values, seed):
-        seeds.append(seed)
-        if seed == 0:  # the first try: only the length counts
-            return values.str.len_bytes().to_numpy().astype(np.uint64) << np.uint64(60)
-        return values.hash(seed=seed).to_numpy()
-
-    monkeypatch.setattr(tables, "_hashes", colliding)
-    assert_encodes(["rock", "jazz", "pop", "rock", "jazz", "soul"])
-    assert {0, 2} <= set(seeds)
-
-
-@pytest.mark.parametrize("size", [4, 2**31])  # packed into 63 bits, and too wide for that
 @given(st.lists(st.tuples(*[st.integers(0, 3)] * 3), max_size=40))
 @SETTINGS
-def test_distinct_rows_are_the_sorted_set(size, rows):
+def test_distinct_rows_are_the_sorted_set(rows):
     columns = [np.array([row[i] for row in rows], np.int32) for i in range(3)]
-    distinct = distinct_rows(*((column, size) for column in columns))
+    distinct = distinct_rows(*columns)
     assert list(zip(*(column.tolist() for column in distinct), strict=True)) == sorted(set(rows))
 
 
@@ -210,20 +184,6 @@ def test_counts_from_every_format(tmp_path, write):
     counts = read_counts(path, header=False, item=0, tag=2, count=3, all_items=["w", "x"])
     assert counts.matrix.toarray().tolist() == [[0], [7]]
     assert read_counts(tmp_path / "counts.pq", aliases={"b": "a"}).tags.to_list() == ["a"]
-
-
-@pytest.mark.parametrize("item", ["item", '"item,\n\n""x"""'])
-def test_a_file_read_in_pieces_is_the_same_as_one_read_whole(write, monkeypatch, item):
-    rng = np.random.default_rng(0)
-    content = "user,item,tag\n" + "".join(
-        f"u{u},{item[:-1]}{i}{item[-1]},tag-{t}\n" for u, i, t in rng.integers(0, 40, (2000, 3))
-    )
-    path = write(content)
-    whole = read_triples(path)
-    monkeypatch.setattr(tables, "PIECE_BYTES", 1000)
-    pieces = read_triples(path)
-    assert pieces.frame().equals(whole.frame())
-    assert pieces.users.equals(whole.users)
 
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0\r"), max_size=6)
@@ -419,7 +379,5 @@ def test_the_fast_way_and_the_careful_way_agree(tmp_path_factory, content):
 
     usual = outcome()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(tables, "PIECE_BYTES", 7)
-        assert outcome() == usual
         patch.setattr(tables._TextTable, "_read_fast", lambda *_: None)
         assert outcome() == usual
