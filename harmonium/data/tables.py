@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import islice
+from math import prod
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
@@ -85,8 +86,14 @@ def compact(column: Coded) -> Coded:
 
 def distinct_rows(*columns: Codes) -> list[Codes]:
     """Each distinct row of the columns once, ascending."""
-    frame = pl.DataFrame([pl.Series(str(i), column) for i, column in enumerate(columns)])
-    return [column.to_numpy() for column in frame.unique().sort(pl.all())]
+    sizes = [int(column.max(initial=0)) + 1 for column in columns]
+    if prod(sizes) > np.iinfo(np.int64).max:
+        frame = pl.DataFrame([pl.Series(str(i), column) for i, column in enumerate(columns)])
+        return [column.to_numpy() for column in frame.unique().sort(pl.all())]
+    key = np.ravel_multi_index(columns, sizes)  # so that one sort of integers does it
+    key.sort()
+    key = key[np.diff(key, prepend=-1) != 0]
+    return [column.astype(np.int32) for column in np.unravel_index(key, sizes)]
 
 
 @dataclass(frozen=True)
