@@ -24,18 +24,29 @@ def search(
     query: list[str] | None = argument(
         "QUERY",
         "Tags with AND, OR, NOT (or -) and brackets; tags side by side must all match. "
-        "Quote a tag of several words inside the shell's quotes.",
+        "Quote a tag of several words inside the shell's quotes. Audio features, such as energy "
+        "and valence, as 'energy:>0.7', 'energy:<0.3' or energy:0.4..0.8.",
     ),
     library: str | None = options.LIBRARY,
     like: str | None = value("TRACK", f"Tracks that sound like this one. {options.TRACK_HELP}"),
+    sort: str | None = value(
+        "ORDER",
+        "probability, likeness, name, added (newest first), or an audio feature: energy, the "
+        "highest first; -energy, the lowest first.",
+    ),
     limit: int = number(20, "Show at most N tracks.", "--limit", "-n"),
-    min_probability: float = probability(
-        0.05, "Skip less likely tracks; 0 shows all possible ones.", "--min-probability", "-p"
+    min_probability: float | None = probability(
+        None,
+        "Skip less likely tracks; 0 shows all possible ones. By default 0.05, and 0.5 with --sort.",
+        "--min-probability",
+        "-p",
     ),
     predicted: bool = flag("Only tracks that the model adds to your tags.", "--predicted"),
     playlist: Path | None = file("Also write a playlist, .m3u8.", "--playlist", "-o"),
     relative: bool = flag("Use paths relative to the playlist's folder.", "--relative"),
-    export: Path | None = file("Also export tracks and tags: .xml (Rekordbox), .sh (beets)."),
+    export: Path | None = file(
+        "Also export tracks, tags and audio features: .xml (Rekordbox), .sh (beets), .csv."
+    ),
     only_own: bool = options.ONLY_OWN,
     only_built_in: bool = options.ONLY_BUILT_IN,
     as_json: bool = options.JSON,
@@ -52,17 +63,20 @@ def search(
     index`.
 
     Example: harmonium search jazz -rock --playlist evening.m3u8
+    Example: harmonium search jazz energy:0.7.. --sort valence
     In Python: library.search("jazz -rock"), library.similar("song.mp3")
     Exit codes: 0 something was found; 1 nothing was found; 2 the query is invalid.
     """
     from harmonium.library.export import check_export, check_playlist
 
-    if not query and like is None and not predicted:
+    if not query and like is None and not predicted and sort is None:
         raise DataError("Search for tags, for tracks like another (--like), or both.")
     for path, check in ((playlist, check_playlist), (export, check_export)):
         if path is not None:
             check(path.expanduser())
     out, owner = Output(as_json), options.owner_of(only_own, only_built_in)
+    if min_probability is None:
+        min_probability = 0.05 if sort in (None, "probability") else 0.5
     with options.opened(library) as opened, out.bar("comparing") as progress:
         found = opened.search(
             " ".join(query or []),
@@ -71,6 +85,8 @@ def search(
             min_probability=min_probability,
             predicted=predicted,
             owner=owner,
+            order=sort and sort.strip(),
+            features=as_json,
             progress=progress,
         )
         tracks = [hit.track for hit in found]
@@ -100,11 +116,16 @@ def _show(out: Output, found: SearchResult) -> None:
         out.note("No tracks found.")
     elif out.is_terminal:
         near = any(hit.similarity is not None for hit in found)
+        asked = [*found.hits[0].features]
         rows = [
-            (_certainty(hit), hit.track.name, Text(printable(hit.track.path), style="dim"))
+            (
+                *(f"{hit.features[name]:.2f}" if name in hit.features else "" for name in asked),
+                *(_certainty(hit), hit.track.name, Text(printable(hit.track.path), style="dim")),
+            )
             for hit in found
         ]
-        out.table((">Similarity" if near else ">Probability", "Track", "File"), rows)
+        columns = (">Similarity" if near else ">Probability", "Track", "File")
+        out.table((*(f">{name.capitalize()}" for name in asked), *columns), rows)
     else:
         out.table((), [(_score(hit), hit.source, hit.track.path) for hit in found])
 
@@ -124,6 +145,7 @@ def _record(hit: Hit) -> dict[str, Any]:
         "probability": 1.0 if hit.probability is None else hit.probability,
         "source": hit.source,
         "tags": hit.tags,
+        "features": hit.features,
         "similarity": hit.similarity,
     }
 

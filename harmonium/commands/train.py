@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from harmonium.library.models import ModelEntry
     from harmonium.library.snapshot import TrackTag
     from harmonium.library.store.models import StoredModel
+    from harmonium.library.tagging import TaggedFile
 
 MAX_LEFT_OUT = 10  # skipped tags that are listed
 MIN_IN_RANGE = 20  # predictions that a range of probabilities needs to be shown in the summary
@@ -275,7 +276,7 @@ def tag(
     only_own: bool = options.ONLY_OWN,
     only_built_in: bool = options.ONLY_BUILT_IN,
     as_json: bool = options.JSON,
-    as_csv: bool = flag("Print CSV: path, tag, probability, source.", "--csv"),
+    as_csv: bool = flag("Print CSV: path, tag, probability, source, audio features.", "--csv"),
 ) -> None:
     """Tag files or the whole library.
 
@@ -283,7 +284,7 @@ def tag(
     predictions from the sound are stored for search and write; a second run only tags new tracks.
     People's own tags are never changed. Without a trained model, the built-in model tags files,
     with or without a library. Precision: of the held-out tracks with at least that probability, the
-    share that have the tag.
+    share that have the tag. Audio features, such as energy, are values from 0 to 1.
 
     Example: harmonium tag song.mp3 --known "rock, -live"
     In Python: library.tag("song.mp3"), library.tag_all()
@@ -299,8 +300,7 @@ def tag(
             with out.bar("tagging") as progress:
                 n_new = whole.tag_all(again=again, progress=progress)
             if out.form in ("json", "csv"):
-                chosen = ((one.path, one.tags(top, min_probability)) for one in whole.tagged(owner))
-                _show(out, chosen)
+                _show(out, whole.tagged(owner), top, min_probability)
             else:
                 _say_how_many(out, whole, n_new)
         return
@@ -308,32 +308,41 @@ def tag(
         found = tag_files(
             opened, paths, known=known, sound_only=sound_only, owner=owner, progress=progress
         )
-    _show(out, ((one.path, one.tags(top, min_probability)) for one in found))
+    _show(out, found, top, min_probability)
     out.failures((one.path, one.reason or "") for one in found.failures)
     raise typer.Exit(exit_code(len(found), len(found.failures)))
 
 
-def _show(out: Output, files: Iterator[tuple[str, list[TrackTag]]]) -> None:
+def _show(
+    out: Output, tagged: Iterable[TaggedFile], top: int | None, min_probability: float | None
+) -> None:
     """Path by path; programs get the normalised names."""
+    from harmonium.data.tag_names import AUDIO_FEATURES
+
+    files = ((one.path, one.tags(top, min_probability), one.features) for one in tagged)
     if out.form == "json":
-        out.json({"path": path, "tags": tags} for path, tags in files)
+        out.json({"path": path, "tags": tags, "features": values} for path, tags, values in files)
     elif out.form == "csv":
         rows = (
-            (path, one.tag, f"{one.probability:.6g}", one.source)
-            for path, tags in files
-            for one in tags
+            (path, *cells, *(f"{p:.6g}" for p in values.values()))
+            for path, tags, values in files
+            for cells in [(one.tag, f"{one.probability:.6g}", one.source) for one in tags]
+            or ([("", "", "")] if values else [])
         )
-        out.csv(("path", "tag", "probability", "source"), rows)
+        out.csv(("path", "tag", "probability", "source", *AUDIO_FEATURES), rows)
     elif not out.is_terminal:
-        for path, tags in files:
+        for path, tags, values in files:
             out.table((), [(path, one.tag, one.probability, one.source) for one in tags])
+            out.table((), [(path, name, value, "feature") for name, value in values.items()])
     else:
-        for number, (path, tags) in enumerate(files):
+        for number, (path, tags, values) in enumerate(files):
             out.hint(*([""] if number else []))
             if tags:
                 out.table(TRACK_COLUMNS, list(map(_tag_row, tags)), title=path)
             else:
                 out.hint(path, "No tag reaches its threshold; --top 5 shows the most likely.")
+            if values:
+                out.hint(" · ".join(f"{name} {value:.2f}" for name, value in values.items()))
 
 
 def _tag_row(one: TrackTag) -> tuple[Cell, ...]:

@@ -78,6 +78,9 @@ def write(
     scores: bool | None = flag(
         "Also write the probabilities, for Harmonium.", "--scores", default=None, **RULES
     ),
+    features: bool | None = flag(
+        "Also write audio features, such as ENERGY 0.73.", "--features", default=None, **RULES
+    ),
     id3_version: int | None = value(
         "3|4", "ID3 version for files without a tag; by default 4.", "--id3", **RULES
     ),
@@ -98,6 +101,7 @@ def write(
     In Python: library.write("Jazz", precision=0.8, dry_run=True)
     """
     from harmonium.library.filetags.rules import parse_pairs
+    from harmonium.library.search import feature_place
 
     out = Output(as_json)
     given = {
@@ -108,11 +112,14 @@ def write(
         "ignore": ignore or None,
         "aliases": parse_pairs(alias or [], "--alias"),
         "scores": scores,
+        "features": features,
         "id3_version": id3_version,
         "grouping_frame": grouping_frame,
     }
     wants_predictions = predicted or not people
     with options.opened(library) as opened:
+        if features:
+            feature_place(opened.models.current(whole=False), "energy")  # or an error
         final = _rules(opened, rules, given, remember=remember, forget=forget)
         with out.bar("reading") as progress:
             plan = opened.plan_write(

@@ -1,27 +1,31 @@
-"""Tracks for other programs: a playlist, a document for Rekordbox, or commands for beets.
+"""Tracks for other programs: a playlist, a document for Rekordbox, commands for beets, or a table.
 
 A playlist is extended M3U in UTF-8, which players take under the ending .m3u8. Rekordbox reads an
 XML document in which each track has its attributes and a playlist names some of them. beets has no
 format to import; its users change its library by `beet modify`, so there is a line of that for each
 track. The tags go where they replace nothing: after the file's own comment for Rekordbox, and into
-a field of their own for beets.
+a field of their own for beets, as audio features do. Rekordbox has no place for these.
 """
 
+import csv
 import os
 import re
 import shlex
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from io import StringIO
 from pathlib import Path
 from urllib.parse import quote
 from xml.etree import ElementTree as ET
 
 from harmonium import __version__
+from harmonium.data.tag_names import AUDIO_FEATURES
 from harmonium.errors import DataError
 from harmonium.files import absolute_path, check_writable, write_atomically
 from harmonium.library.store.tracks import Track
 
-TaggedTracks = Sequence[tuple[Track, Sequence[str]]]  # (track, its tags)
+TaggedTracks = Sequence[tuple[Track, Sequence[str], Mapping[str, float]]]
+"""(track, its tags, its audio features)"""
 
 PLAYLIST_ENDINGS = (".m3u8", ".m3u")
 BEETS_FIELD = "harmonium"  # the field of beets that the tags go into
@@ -75,7 +79,7 @@ def rekordbox(tracks: TaggedTracks, name: str) -> bytes:
     playlists = ET.SubElement(root, "PLAYLISTS")
     top = ET.SubElement(playlists, "NODE", Type="0", Name="ROOT", Count="1")
     node = ET.SubElement(top, "NODE", Name=_text(name), Type="1", KeyType="0", Entries=n_tracks)
-    for track, tags in tracks:
+    for track, tags, _ in tracks:
         about = {
             "Name": track.title or Path(track.path).stem,
             "Artist": track.artist,
@@ -105,16 +109,31 @@ def beets(tracks: TaggedTracks, name: str) -> bytes:
         f"#!/bin/sh\n# Tags of {' '.join(name.split())!r}, by harmonium. After this,\n"
         f"# `beet list {BEETS_FIELD}:TAG` finds tracks by them.\n"
     ]
-    for track, tags in tracks:
-        if tags and beets_can_name(track):
+    for track, tags, features in tracks:
+        if (tags or features) and beets_can_name(track):
             # a value is a template: $ and % mean something there unless $ stands before them
             value = re.sub(r"[$%]", r"$\g<0>", "; ".join(tags))
-            words = (f"path:{track.path}", f"{BEETS_FIELD}={value}")
+            words = [f"path:{track.path}", *([f"{BEETS_FIELD}={value}"] if tags else [])]
+            words += [f"{name}={number:.2f}" for name, number in features.items()]
             lines.append(f"beet modify -y -M -W {' '.join(map(shlex.quote, words))}\n")
     return os.fsencode("".join(lines))
 
 
-WRITERS: dict[str, Callable[[TaggedTracks, str], bytes]] = {".xml": rekordbox, ".sh": beets}
+def table(tracks: TaggedTracks, name: str) -> bytes:
+    """A table with a row for each track, and a column for each audio feature."""
+    file = StringIO(newline="")
+    writer = csv.writer(file)
+    about = ("path", "artist", "title", "album", "duration")
+    writer.writerow([*about, "tags", *AUDIO_FEATURES])
+    for track, tags, features in tracks:
+        numbers = [f"{value:.4f}" for value in features.values()]
+        writer.writerow([*(getattr(track, one) for one in about), "; ".join(tags), *numbers])
+    return os.fsencode(file.getvalue())
+
+
+WRITERS: dict[str, Callable[[TaggedTracks, str], bytes]] = {
+    **{".xml": rekordbox, ".sh": beets, ".csv": table}
+}
 """Ending of the file → what makes it."""
 
 
@@ -122,7 +141,7 @@ def check_export(path: Path) -> None:
     """Refuse, before any work, a file that could not be written."""
     if path.suffix.lower() not in WRITERS:
         raise DataError(
-            f"'--export' takes a file that ends in .xml (Rekordbox) or .sh (beets). Got "
+            f"'--export' takes a file that ends in .xml (Rekordbox), .sh (beets) or .csv. Got "
             f"{path.name!r}; for other players, use '--playlist'."
         )
     check_writable(path)
@@ -130,13 +149,13 @@ def check_export(path: Path) -> None:
 
 def write_export(path: Path, tracks: TaggedTracks) -> list[Track]:
     """Write tracks and their tags in the form of the file's ending; the tracks left out."""
-    # beets leaves out those without tags, or that it cannot name
+    # beets leaves out those without tags and features, or that it cannot name
     check_export(path)
     writer = WRITERS[path.suffix.lower()]
     write_atomically(path, writer(tracks, path.stem))
-    if writer is rekordbox:
+    if writer is not beets:
         return []
-    return [track for track, tags in tracks if not tags or not beets_can_name(track)]
+    return [track for track, *about in tracks if not any(about) or not beets_can_name(track)]
 
 
 def _text(value: str) -> str:

@@ -406,10 +406,7 @@ class Library:
         return self.snapshot().search(question, limit, offset, count=False)
 
     def audio_features(self, track: TrackName) -> dict[str, float]:
-        """Energy, valence and the other audio features of a track, from 0 to 1.
-
-        Empty if the model in use does not know them, or has not tagged the track.
-        """
+        """The audio features of a track, such as energy, from 0 to 1; empty if none are known."""
         return self.snapshot().features(np.array([self.track(track).id]))[0]
 
     def similar(self, track: TrackName, limit: int = 20) -> "SearchResult":
@@ -641,13 +638,15 @@ class Library:
     def export(
         self, path: str | Path, tracks: Iterable[TrackName], owner: Owner | None = None
     ) -> list[Track]:
-        """Export tracks and tags for Rekordbox (.xml) or beets (.sh); the tracks left out."""
+        """Export tracks and tags to .xml (Rekordbox), .sh (beets) or .csv; the tracks left out."""
         ids, spelt = [self.track(one).id for one in tracks], self.spellings()
+        wanted = modules.write.wanted_tags(
+            self, ids, owner=owner, precision=modules.tagger.USUAL_PRECISION
+        )
+        features = self.snapshot().features(np.array(ids, np.int64))
         tagged = [
-            (track, [spelt.get(tag, tag) for tag in tags])
-            for track, tags in modules.write.wanted_tags(
-                self, ids, owner=owner, precision=modules.tagger.USUAL_PRECISION
-            )
+            (track, [spelt.get(tag, tag) for tag in tags], values)
+            for (track, tags), values in zip(wanted, features, strict=True)
         ]
         return modules.export.write_export(Path(path).expanduser(), tagged)
 

@@ -292,13 +292,18 @@ def plan_writes(
     paths among them. ``sources`` are those of `wanted_tags`.
     """
     plan, spellings = WritePlan(ids=ids), library.spellings()
+    features: dict[int, dict[str, float]] = {}
+    if rules.features and sources.get("predicted", True):
+        values = library.snapshot().features(np.asarray(ids, np.int64))
+        features = dict(zip(ids, values, strict=True))
     copies = library.tracks.copies(ids)
     for done, (track, tags) in enumerate(wanted_tags(library, ids, **sources), 1):
         for path in (track.path, *copies.get(track.id, [])):
             if only_to is not None and path not in only_to:
                 continue
             try:
-                planned = _plan_file(track, path, tags, rules, spellings)
+                found = features.get(track.id, {})
+                planned = _plan_file(track, path, tags, found, rules, spellings)
             except (FileTagError, DataError) as error:
                 plan.failures[path] = str(error)
                 continue
@@ -310,9 +315,14 @@ def plan_writes(
 
 
 def _plan_file(
-    track: Track, path: str, tags: ScoredTags, rules: filetags.Rules, spellings: Mapping[str, str]
+    track: Track,
+    path: str,
+    tags: ScoredTags,
+    features: Mapping[str, float],
+    rules: filetags.Rules,
+    spellings: Mapping[str, str],
 ) -> PlannedFile:
-    """What writing tags to one file of a track would change.
+    """What writing tags and audio features to one file of a track would change.
 
     Tags are spelt as in the file: Hip-Hop for hip hop. Those in a longer text of it, such as jazz
     in "Jazz; Blues", are not written.
@@ -326,7 +336,7 @@ def _plan_file(
         tags = {tag: score for tag, score in tags.items() if normalise_tag(tag) not in inside}
         there = {tag: found[name] for tag in tags if (name := normalise_tag(tag)) in found}
     names = {**spellings, **there, **rules.aliases}
-    change = filetags.plan_write(path, tags, replace(rules, aliases=names))
+    change = filetags.plan_write(path, tags, replace(rules, aliases=names), features)
     guessed = {names.get(tag, tag): p for tag, p in tags.items() if p < 1}
     return PlannedFile(track, change, guessed)
 

@@ -11,9 +11,11 @@ import numpy as np
 import pytest
 import small_library
 from command_line import run, run_main
+from rich.text import Text
 from small_library import TAGS, new_change
 
 from harmonium.audio.extractors import extractor_key
+from harmonium.data.tag_names import AUDIO_FEATURES
 from harmonium.errors import DataError, LibraryError
 from harmonium.library import Library
 from harmonium.library.learning import train as train_module
@@ -116,7 +118,7 @@ def test_a_tag_with_a_minus_is_no_option(place, words):
         (["search", "rokc"], "Did you mean rock"),
         (["search", "rock", "-nopL"], "No track has the tag nopl"),  # though -n and -L are options
         (["search", "rock", "-o", "evening.txt"], "must end in"),
-        (["search", "rock", "--export", "evening.csv"], "'--export' takes"),
+        (["search", "rock", "--export", "evening.ods"], "'--export' takes"),
         (["tag", "--known", "rock"], "needs files"),
         (["tag", "--json", "--csv"], "not both"),
         (["tag", "nosuch.mp3"], r"no file 'nosuch.mp3'. There is no track"),
@@ -160,6 +162,54 @@ def test_the_whole_library_as_csv_and_as_json(place):
     assert len(records) == 60
     assert len(table) == sum(len(record["tags"]) for record in records)
     assert table[0]["path"] == records[0]["path"]
+
+
+@pytest.fixture
+def heard(place):
+    """The same with a model that knows audio features."""
+    with Library.open(place) as library:
+        library.models.add(small_library.quick_model(features=True))
+        library.tag_all()
+    return place
+
+
+def test_tag_shows_audio_features_below_the_tags_and_as_columns(heard, monkeypatch):
+    lines = rows(call("tag", "#50"))
+    values = {name: float(value) for _, name, value, source in lines if source == "feature"}
+    assert list(values) == list(AUDIO_FEATURES)
+    (record,) = json.loads(call("tag", "#50", "--json").stdout)
+    assert record["features"] == pytest.approx(values, abs=1e-4)
+    table = list(csv.DictReader(io.StringIO(call("tag", "--csv", "-p", "1").stdout)))
+    assert len({row["path"] for row in table}) == 60  # those without any tag, too
+    (row,) = (row for row in table if row["path"] == record["path"])
+    assert {name: float(row[name]) for name in AUDIO_FEATURES} == pytest.approx(values, abs=1e-3)
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    last = call("tag", "#50").stdout.rstrip().splitlines()[-1]
+    assert last.startswith(f"energy {values['energy']:.2f} · valence {values['valence']:.2f}")
+
+
+def test_search_by_audio_features_and_in_their_order(heard, tmp_path, monkeypatch):
+    found = json.loads(call("search", "energy:0.5..", "--sort", "-energy", "--json").stdout)
+    energies = [hit["features"]["energy"] for hit in found]
+    assert energies == sorted(energies)
+    assert energies[0] >= 0.5
+    assert list(found[0]["features"]) == list(AUDIO_FEATURES)
+    everything = json.loads(call("tag", "--json").stdout)
+    highest = max(everything, key=lambda one: one["features"]["energy"])
+    assert rows(call("search", "--sort", "energy", "-n", "1"))[0][-1] == highest["path"]
+    table = tmp_path / "rock.csv"
+    done = call("search", "rock", "--sort", "valence", "-n", "100", "--export", str(table))
+    with table.open(newline="") as file:
+        order = [float(row["valence"]) for row in csv.DictReader(file)]
+    assert order == sorted(order, reverse=True) != []
+    assert "below 50 % not shown" in done.stderr
+    with pytest.raises(DataError, match="energy"):
+        run("search", "rock", "--sort", "enrgy")
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    done = call("search", "energy:0.9..")
+    heading, first, *_ = Text.from_ansi(done.stdout).plain.splitlines()
+    assert heading.split() == ["Energy", "Probability", "Track", "File"]
+    assert float(first.split()[0]) >= 0.9
 
 
 def test_tagging_the_library_says_how_much_is_new(place):

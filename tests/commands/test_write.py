@@ -12,7 +12,7 @@ from noise_files import write as write_noise
 from processes_in_tests import reports_of_killed
 from sqlalchemy import select
 from tagged_files import tagged
-from written_music import make_songs, predict, say
+from written_music import PREDICTED, make_songs, predict, say
 
 from harmonium.errors import DataError, LibraryError
 from harmonium.library import Library
@@ -125,6 +125,19 @@ class TestRules:
         write("--yes", "--rules", rules, "-f", "guitar=grouping")
         tags = read_tags(songs["mp3"])
         assert (tags.mood, tags.grouping, tags.genre) == (("mellow",), ("guitar",), OLD)
+
+    def test_audio_features_are_written_if_asked_for_and_undone(self, songs, library, write, undo):
+        with pytest.raises(DataError, match="audio feature"):
+            write("--features", "--dry-run")
+        predict(library, PREDICTED | {"energy": 0.734}, more=["energy"])
+        assert write("--yes", "--features", "--remember").exit_code == 0
+        assert mutagen.File(songs["flac"])["energy"] == ["0.73"]
+        assert "energy" not in read_tags(songs["flac"]).genre
+        assert write("--dry-run").stdout == ""  # idempotent, and the rule is remembered
+        assert undo().exit_code == 0
+        assert changed(songs) == []
+        write("--yes", "--people")
+        assert "energy" not in mutagen.File(songs["flac"])
 
     def test_the_library_remembers_and_forgets(self, songs, library, write):
         write("--dry-run", "-f", "mellow=mood", "--remember")

@@ -8,7 +8,7 @@ from tagged_files import name_of, tagged
 
 from harmonium.estimators.model_files import to_bytes
 from harmonium.library.learning.fitting import curves_to_arrays
-from harmonium.library.store.models import StoredModel
+from harmonium.library.store.models import UNREACHABLE, StoredModel
 from harmonium.library.store.tracks import Track
 
 VOCABULARY = ["guitar", "mellow", "loud", "hip hop"]
@@ -39,15 +39,17 @@ def say(library, said, *, kind="person") -> int:
     return change
 
 
-def predict(library, predicted=PREDICTED, *, curves=None, own=None) -> None:
+def predict(library, predicted=PREDICTED, *, curves=None, own=None, more=()) -> None:
     """A model that says the same of all tracks, with the precision curves of its tags or none.
 
     ``own``: how many of its tags were learnt from the library; by default all.
+    ``more``: further tags, without a threshold.
     """
     data = b"" if curves is None else to_bytes(curves_to_arrays(curves), {})
     report = {} if own is None else {"own": own, "precision": dict.fromkeys(VOCABULARY, 0.9)}
-    about = {"name": "a model", "vocabulary": VOCABULARY, "thresholds": THRESHOLDS}
+    thresholds = np.append(THRESHOLDS, np.full(len(more), UNREACHABLE, np.float32))
+    about = {"name": "a model", "vocabulary": [*VOCABULARY, *more], "thresholds": thresholds}
     number = library.models.add(StoredModel(**about, extractor="none", bytes=data, report=report))
     ids = library.tracks.ids()
-    row = np.array([predicted[tag] for tag in VOCABULARY], np.float32)
+    row = np.array([predicted[tag] for tag in (*VOCABULARY, *more)], np.float32)
     library.predictions.put(number, ids, np.tile(row, (len(ids), 1)))

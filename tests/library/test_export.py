@@ -1,5 +1,6 @@
 """What players, Rekordbox and beets are given."""
 
+import csv
 import os
 import shlex
 from types import SimpleNamespace
@@ -8,9 +9,12 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
+from harmonium.data.tag_names import AUDIO_FEATURES
 from harmonium.errors import DataError
 from harmonium.library import export
 
+FEATURES = {name: k / 8 for k, name in enumerate(AUDIO_FEATURES)}
+FIELDS = [f"{name}={value:.2f}" for name, value in FEATURES.items()]
 HOSTILE = "/music/it's \"&<$HOME>\n`id`; %2F é.mp3"
 
 
@@ -22,8 +26,12 @@ def track(number, path, **about):
 def test_rekordbox_gets_each_track_and_a_playlist_of_them():
     files = {"genre": ["Jazz", "R&B"], "comment": ["promo"]}
     tracks = [
-        (track(7, "/a/b c.mp3", title="<T>", artist="A\nB", duration=61.6, file_tags=files), ["x"]),
-        (track(3, HOSTILE), ["late night", "r&b"]),
+        (
+            track(7, "/a/b c.mp3", title="<T>", artist="A\nB", duration=61.6, file_tags=files),
+            ["x"],
+            FEATURES,
+        ),
+        (track(3, HOSTILE), ["late night", "r&b"], {}),
     ]
     root = ET.fromstring(export.rekordbox(tracks, 'my "list"'))
     first, second = root.findall("COLLECTION/TRACK")
@@ -41,7 +49,7 @@ def test_rekordbox_gets_each_track_and_a_playlist_of_them():
 
 @pytest.mark.parametrize("path", [HOSTILE, os.fsdecode(b"/music/caf\xe9\x01.mp3"), "/a//b#?.mp3"])
 def test_rekordbox_finds_any_file_by_its_location(path):
-    document = export.rekordbox([(track(1, path), [])], os.fsdecode(b"\xe9\x00"))
+    document = export.rekordbox([(track(1, path), [], {})], os.fsdecode(b"\xe9\x00"))
     (entry,) = ET.fromstring(document).findall("COLLECTION/TRACK")
     place = entry.get("Location").removeprefix("file://localhost")
     assert place.isascii()
@@ -52,28 +60,41 @@ def test_rekordbox_finds_any_file_by_its_location(path):
 def test_beets_gets_a_command_for_each_track_with_tags():
     path = HOSTILE.replace("\n", " ")
     tracks = [
-        (track(1, path), ["jazz", "5 $ %upper{x}", "it's"]),
-        (track(2, "/a.mp3"), []),
-        (track(3, os.fsdecode(b"/caf\xe9.mp3")), ["rock"]),
+        (track(1, path), ["jazz", "5 $ %upper{x}", "it's"], FEATURES),
+        (track(2, "/a.mp3"), [], {}),
+        (track(3, os.fsdecode(b"/caf\xe9.mp3")), ["rock"], {}),
     ]
     script = export.beets(tracks, "a\nlist; rm x")
     assert script.splitlines()[-1].endswith(b"'path:/caf\xe9.mp3' harmonium=rock")
     words = shlex.split(os.fsdecode(script), comments=True)
     command = ["beet", "modify", "-y", "-M", "-W"]
     assert words == [
-        *(*command, f"path:{path}", "harmonium=jazz; 5 $$ $%upper{x}; it's"),
+        *(*command, f"path:{path}", "harmonium=jazz; 5 $$ $%upper{x}; it's", *FIELDS),
         *(*command, f"path:{tracks[2][0].path}", "harmonium=rock"),
     ]
 
 
 def test_the_ending_says_for_which_program_and_what_beets_cannot_name_is_told(tmp_path):
-    tracks = [(track(i, path), ["jazz"]) for i, path in enumerate(["/a\nb", "/c\\d", "/e"])]
-    tracks.append((track(3, "/f"), []))
+    tracks = [(track(i, path), ["jazz"], {}) for i, path in enumerate(["/a\nb", "/c\\d", "/e"])]
+    tracks.append((track(3, "/f"), [], {}))
     left_out = export.write_export(tmp_path / "list.sh", tracks)
     assert [one.path for one in left_out] == ["/a\nb", "/c\\d", "/f"]
     assert (tmp_path / "list.sh").read_text().count("beet modify") == 1
     assert export.write_export(tmp_path / "list.XML", tracks) == []
     assert (tmp_path / "list.XML").read_bytes().startswith(b"<?xml")
+
+
+def test_a_table_has_a_column_for_each_feature(tmp_path):
+    tracks = [
+        (track(1, HOSTILE, artist="A", title="T, U"), ["late night", "r&b"], FEATURES),
+        (track(2, os.fsdecode(b"/caf\xe9.mp3")), [], {}),
+    ]
+    assert export.write_export(tmp_path / "list.csv", tracks) == []
+    with (tmp_path / "list.csv").open(newline="", errors="surrogateescape") as file:
+        first, second = csv.DictReader(file)
+    assert (first["path"], first["title"], first["tags"]) == (HOSTILE, "T, U", "late night; r&b")
+    assert {name: float(first[name]) for name in AUDIO_FEATURES} == FEATURES
+    assert (second["path"], second["energy"]) == (tracks[1][0].path, None)
 
 
 def test_a_playlist_has_a_line_about_each_track_and_its_path(tmp_path):
@@ -94,7 +115,7 @@ def test_a_playlist_has_a_line_about_each_track_and_its_path(tmp_path):
 @pytest.mark.parametrize(
     ("check", "name", "word"),
     [
-        (export.check_export, "list.csv", "Rekordbox"),
+        (export.check_export, "list.ods", "Rekordbox"),
         (export.check_playlist, "list.txt", "m3u8"),
         (export.check_playlist, "none/list.m3u8", "no folder"),
     ],

@@ -15,6 +15,7 @@ from typing import Any, BinaryIO, Self, TypeAlias
 
 from mutagen import MutagenError
 
+from harmonium.data.tag_names import AUDIO_FEATURES
 from harmonium.errors import FileTagError, readable
 from harmonium.files import open_file
 
@@ -23,6 +24,7 @@ COMMENT = "comment"  # the field that is a text: people's own words, perhaps wit
 FIELDS = (*LIST_FIELDS, COMMENT)  # the fields that tags are read from and written to
 SCORE_FIELDS = tuple(f"harmonium_{name}" for name in FIELDS)
 """The fields that hold the scores of the tags in each."""
+OWN_FIELDS = (*SCORE_FIELDS, *AUDIO_FEATURES)  # those whose place has their name in every format
 TEXT_FIELDS = ("title", "artist", "album")
 GROUPING_FRAMES = ("TIT1", "GRP1")  # the frames of ID3 that players take for the grouping
 KNOWN = "MP3, FLAC, Ogg Vorbis, Opus, Speex, Ogg FLAC, MP4 (M4A), WAV and AIFF"

@@ -21,7 +21,7 @@ from harmonium.library.filetags.formats import (
     COMMENT,
     GROUPING_FRAMES,
     LIST_FIELDS,
-    SCORE_FIELDS,
+    OWN_FIELDS,
     Edits,
     FileProblem,
     FileTags,
@@ -51,9 +51,9 @@ _MOOD = "TXXX:Mood"  # where mood is before version 2.4, which has a frame for i
 _OTHER_COMMENTS = "COMM:other"  # comments with a description in `_COMMENTS`
 _COMMENTS = {"comment", "description", "id3v1 comment"}
 """Descriptions of comments that people write; others, such as iTunNORM, are programs' notes."""
-_SCORES = {name: (f"TXXX:{name.upper()}",) for name in SCORE_FIELDS}
+_NAMED = {name: (f"TXXX:{name.upper()}",) for name in OWN_FIELDS}
 _TEXTS = {"title": ("TIT2",), "artist": ("TPE1",), "album": ("TALB",)}
-_OWN = {place.casefold(): place for (place,) in ((_MOOD,), *_SCORES.values())}
+_OWN = {place.casefold(): place for (place,) in ((_MOOD,), *_NAMED.values())}
 _NUMBERED = re.compile(r"\((\d+|RX|CR)\)")
 
 
@@ -115,7 +115,7 @@ def read_tag(
     moods = ("TMOO", _MOOD) if _version_number(version, options) == 4 else (_MOOD, "TMOO")
     grouping = (options.grouping,) if options.grouping else GROUPING_FRAMES
     places = dict(zip(LIST_FIELDS, (("TCON",), moods, grouping), strict=True))
-    places |= _SCORES | _TEXTS | {COMMENT: ("COMM", _OTHER_COMMENTS)}
+    places |= _NAMED | _TEXTS | {COMMENT: ("COMM", _OTHER_COMMENTS)}
     return FileTags.of(format, version, values, places, **about)
 
 

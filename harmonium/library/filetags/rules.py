@@ -51,6 +51,7 @@ class Rules:
     ignore : tags that are not written
     aliases : tag → the name that is written instead
     scores : whether the tags' scores are written too
+    features : whether audio features are written; in the mode "overwrite" also where one is there
     id3_version : 4 or 3, of the ID3 tags of files that have none; others keep theirs
     grouping_frame : "TIT1" or "GRP1" (iTunes), the ID3 frame for grouping
     separator : what separates values in ID3 tags before version 2.4
@@ -63,6 +64,7 @@ class Rules:
     ignore: Collection[str] = ()
     aliases: Mapping[str, str] = field(default_factory=dict)
     scores: bool = False
+    features: bool = False
     id3_version: int = 4
     grouping_frame: str = "TIT1"
     separator: str = "; "
@@ -73,6 +75,7 @@ class Rules:
         _check("grouping_frame", self.grouping_frame, GROUPING_FRAMES)
         _check("default_field", self.default_field, (*FIELDS, None))
         _check("scores", self.scores, (True, False))
+        _check("features", self.features, (True, False))
         for option in ("fields", "aliases"):
             if not isinstance(getattr(self, option), Mapping):
                 raise DataError(f"'{option}' must be a table of tags and texts.")

@@ -23,7 +23,7 @@ from harmonium.library.filetags.formats import (
     COMMENT,
     FIELDS,
     LIST_FIELDS,
-    SCORE_FIELDS,
+    OWN_FIELDS,
     TEXT_FIELDS,
     Edits,
     FileProblem,
@@ -41,7 +41,7 @@ from harmonium.library.filetags.formats import (
 )
 from harmonium.library.filetags.id3 import end_before_id3v1, leading_tags
 
-_PLACES = {name: (name.upper(),) for name in (*FIELDS, *SCORE_FIELDS, *TEXT_FIELDS)}
+_PLACES = {name: (name.upper(),) for name in (*FIELDS, *OWN_FIELDS, *TEXT_FIELDS)}
 _COMMENT_PLACES: dict[str, Values] = _PLACES | {COMMENT: ("COMMENT", "DESCRIPTION")}
 
 
@@ -304,7 +304,7 @@ def _comment_pages(file: BinaryIO, first: bytes) -> list[OggPage]:
 _OWN = "----:com.apple.iTunes:"
 _ATOMS: dict[str, Values] = {
     **dict(zip(LIST_FIELDS, (("©gen",), (f"{_OWN}MOOD",), ("©grp",)), strict=True)),
-    **{name: (_OWN + name.upper(),) for name in SCORE_FIELDS},
+    **{name: (_OWN + name.upper(),) for name in OWN_FIELDS},
     **{"title": ("©nam",), "artist": ("©ART",), "album": ("©alb",), COMMENT: ("©cmt",)},
 }
 _KNOWN_ATOMS = {place.casefold(): place for places in _ATOMS.values() for place in places}

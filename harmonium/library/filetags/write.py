@@ -45,7 +45,9 @@ _MARK = b"HMU1"
 class FieldChange:
     """A field that changes."""
 
-    field: str  # "genre", "mood", "grouping" or "comment", or "harmonium_genre" … for scores
+    field: (
+        str  # "genre", "mood", "grouping" or "comment"; "harmonium_genre" … for scores; "energy" …
+    )
     before: Values
     after: Values
     places: tuple[str, ...]  # such as "TCON"; written to the first, removed from the others
@@ -127,10 +129,13 @@ class UndoRecord:
 KeepRecord: TypeAlias = Callable[[UndoRecord], object]
 
 
-def plan_write(path: PathLike, tags: GivenTags, rules: Rules = _DEFAULT) -> FileChange:
+def plan_write(
+    path: PathLike, tags: GivenTags, rules: Rules = _DEFAULT, features: Mapping[str, float] = {}
+) -> FileChange:
     """What writing these tags would change in a file; nothing is written.
 
-    ``tags`` are names, or a mapping of names to scores; they are written in this order. A
+    ``tags`` are names, or a mapping of names to scores; they are written in this order.
+    ``features`` are audio features and their values, which are written if the rules say so. A
     FileTagError says why a file cannot be read or written to, and a DataError why a tag cannot be
     written to any file.
     """
@@ -162,6 +167,10 @@ def plan_write(path: PathLike, tags: GivenTags, rules: Rules = _DEFAULT) -> File
             new = tuple(f"{tag}={p:.3f}" for tag, p in accepted.items() if fold(tag) in written)
             before = there.at(there.places[own])
             scores.append(FieldChange(own, before, new or before, there.places[own]))
+    for name, value in features.items() if rules.features else ():
+        before = there.at(there.places[name])
+        after = before if before and rules.mode != "overwrite" else (f"{value:.2f}",)
+        fields.append(FieldChange(name, before, after, there.places[name]))
     return FileChange(
         path=os.fspath(path),
         format=found.name,

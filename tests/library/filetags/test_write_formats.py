@@ -132,6 +132,31 @@ def test_what_is_written_is_read_by_all_and_undone_to_the_byte(song, kind, pictu
         assert path.read_bytes() == after
 
 
+FEATURES = {"energy": 0.734, "valence": 0.0, "danceability": 1.0}
+PLACES = {"mp3": "TXXX:{}", "m4a": "----:com.apple.iTunes:{}"}
+
+
+@pytest.mark.parametrize("kind", FORMATS)
+def test_audio_features_go_to_fields_of_their_names_and_are_undone(song, kind):
+    path = song(tagged(kind), name_of(kind))
+    before, rules = path.read_bytes(), Rules(features=True)
+    assert not plan_write(path, [], Rules(), FEATURES)
+    record = apply_change(plan_write(path, [], rules, FEATURES))
+    place = PLACES.get("mp3" if kind in ID3 else kind[:3], "{}")
+    there = mutagen.File(io.BytesIO(path.read_bytes()))
+    for name, text in {"energy": "0.73", "valence": "0.00", "danceability": "1.00"}.items():
+        (value,) = there[place.format(name.upper())]
+        assert (value.decode() if isinstance(value, bytes) else str(value)) == text
+    assert not plan_write(path, [], rules, FEATURES)
+    # another's value stays, unless the mode is to overwrite
+    other = {"energy": 0.5}
+    assert not plan_write(path, [], rules, other)
+    (change,) = plan_write(path, [], replace(rules, mode="overwrite"), other).fields
+    assert (change.before, change.after) == (("0.73",), ("0.50",))
+    undo(path, record)
+    assert path.read_bytes() == before
+
+
 @pytest.mark.parametrize("kind", FORMATS)
 def test_files_without_tags_get_some_and_lose_them_again(song, kind):
     path = song(untagged(kind))
