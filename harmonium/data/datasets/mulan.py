@@ -33,11 +33,6 @@ _LIBRARY = (
 Attribute: TypeAlias = tuple[str, tuple[str, ...] | None]
 """A column's name and its nominal values: () for a number, None for text."""
 
-_MAX_NUMBER = float(np.finfo(np.float32).max)
-_WORD = r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*\""""
-_ATTRIBUTE = re.compile(rf"@attribute\s+({_WORD}|\S+)\s+(.+)$", re.IGNORECASE)
-_FIELD = re.compile(rf"\s*((?:{_WORD}|[^,'\"])*)(,|$)")
-
 
 def info(name: str) -> DatasetInfo:
     """What is known of `mulan:NAME`, for any NAME; more for those in datasets.toml."""
@@ -150,90 +145,25 @@ def _as_columns(name: str, values: tuple[str, ...], column: Floats) -> dict[str,
 def read_arff(path: Path) -> tuple[list[Attribute], Floats]:
     """The columns of an ARFF file and its rows, (n, n_attributes)."""
     # A nominal value is its position among the attribute's values; a missing one, or text, is NaN.
+    from sklearn.externals import _arff
+
     with reading(path, "It must be an ARFF file in UTF-8."):
-        lines = path.read_bytes().decode("utf-8-sig").split("\n")
-    attributes: list[Attribute] = []
-    rows: list[Floats] | None = None
-    for number, line in enumerate(map(str.strip, lines), start=1):
-        if not line or line.startswith("%"):
-            continue
-        try:
-            if rows is not None:
-                rows.append(_row(line, attributes))
-            elif line.lower().startswith("@attribute"):
-                attributes.append(_attribute(line))
-            elif line.lower().startswith("@data"):
-                rows = []
-            elif not line.lower().startswith("@relation"):
-                raise ValueError(f"'{line[:60]}' is not an ARFF declaration")
-        except ValueError as error:
-            raise DataError(f"{path}, line {number}: {error}.") from None
-    if not rows or not attributes:
+        text = path.read_bytes().decode("utf-8-sig").replace("\r\n", "\n")
+        is_sparse = re.search(r"^@data\s*(%.*\s+)*\{", text, re.IGNORECASE | re.MULTILINE)
+        kind = _arff.LOD if is_sparse else _arff.DENSE
+        found = _arff.load(text, encode_nominal=True, return_type=kind)
+    kinds = {
+        name: () if isinstance(kind, str) else tuple(kind) for name, kind in found["attributes"]
+    }
+    kinds |= {name: None for name, kind in found["attributes"] if kind == "STRING"}
+    rows = np.zeros((len(found["data"]), len(kinds)))
+    for row, values in zip(rows, found["data"], strict=True):
+        for at, value in values.items() if is_sparse else enumerate(values):
+            row[at] = nan if value is None or isinstance(value, str) else value
+    large = np.argwhere(np.abs(rows) > np.finfo(np.float32).max)
+    if len(large):
+        row, at = large[0]
+        raise DataError(f"{path}, row {row + 1}: '{[*kinds][at]}' must be a finite number.")
+    if not rows.size:
         raise DataError(f"{path} has no @attribute line, or no rows after @data.")
-    return attributes, np.stack(rows)
-
-
-def _attribute(line: str) -> Attribute:
-    if match := _ATTRIBUTE.match(line):
-        name, kind = _unquoted(match[1]), match[2].strip()
-        if kind.startswith("{") and kind.endswith("}"):
-            return name, tuple(map(_unquoted, _fields(kind[1:-1])))
-        if kind.lower() in ("numeric", "real", "integer"):
-            return name, ()
-        if kind.lower().startswith(("string", "date")):
-            return name, None
-    raise ValueError(f"'{line[:60]}' does not declare an attribute of a known type")
-
-
-def _row(line: str, attributes: Sequence[Attribute]) -> Floats:
-    """The values of a line, dense or sparse, (n_attributes,)."""
-    row = np.zeros(len(attributes), dtype=np.float32)
-    if not line.startswith("{"):
-        values = dict(enumerate(_fields(line)))
-        if len(values) != len(attributes):
-            raise ValueError(f"{len(values)} values for {len(attributes)} attributes")
-    elif not line.endswith("}"):
-        raise ValueError("the sparse row does not end with '}'")
-    else:
-        pairs = [field.partition(" ") for field in _fields(line[1:-1])]
-        values = {int(index): value.strip() for index, _, value in pairs}
-    for index, text in values.items():
-        if not 0 <= index < len(attributes):
-            raise ValueError(f"there is no attribute {index}")
-        row[index] = _value(_unquoted(text), attributes[index])
-    return row
-
-
-def _value(text: str, attribute: Attribute) -> float:
-    name, values = attribute
-    if text == "?" or values is None:
-        return nan
-    if values:
-        if text not in values:
-            raise ValueError(f"'{name}' must be one of {', '.join(values[:10])}; got '{text[:60]}'")
-        return values.index(text)
-    number = float(text)
-    if not abs(number) <= _MAX_NUMBER:
-        raise ValueError(f"'{name}' must be a finite number, got '{text[:60]}'")
-    return number
-
-
-def _fields(text: str) -> list[str]:
-    """The comma-separated fields of a text, in which fields may be in quotes."""
-    if not text.strip():
-        return []
-    if "'" not in text and '"' not in text:
-        return [field.strip() for field in text.split(",")]
-    fields, end = [], 0
-    while match := _FIELD.match(text, end):
-        fields.append(match[1].strip())
-        if not match[2]:
-            return fields
-        end = match.end()
-    raise ValueError(f"a quote is not closed: '{text[end : end + 60]}'")
-
-
-def _unquoted(text: str) -> str:
-    if len(text) >= 2 and text[0] == text[-1] and text[0] in "'\"":
-        return re.sub(r"\\(.)", r"\1", text[1:-1])
-    return text
+    return list(kinds.items()), rows.astype(np.float32)
