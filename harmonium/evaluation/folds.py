@@ -279,18 +279,21 @@ class Folds:
                 np.equal(self.groups_with[index], 0, out=self.lacks[index])
         self.fold[group] = fold
 
-    def value(self, source: int, target: int) -> NDArray[np.float32]:
-        """(n_columns,) what moving a group with the column is worth: 1 to fill, -1 to empty."""
-        return self.lacks[target] - (self.groups_with[source] == 1)
-
-    def total(self, groups: Integers, value: NDArray[np.float32]) -> NDArray[np.float32]:
-        """(len(groups),) the value of all columns of each group."""
+    def gain(self, groups: Integers, source: int, target: int) -> NDArray[np.float32]:
+        """(len(groups),) how many more (fold, column) are filled if one group moves."""
+        value = self.lacks[target] - (self.groups_with[source] == 1)  # 1 to fill, -1 to empty
         columns = np.flatnonzero(value)  # few
         return self.has[np.ix_(groups, columns)] @ value[columns]
 
-    def gain(self, groups: Integers, source: int, target: int) -> NDArray[np.float32]:
-        """(len(groups),) how many more (fold, column) are filled if one group moves."""
-        return self.total(groups, self.value(source, target))
+    def exchange_gain(
+        self, group: int, others: Integers, source: int, target: int
+    ) -> NDArray[np.float32]:
+        """(len(others),) gain of moving the group to the target and one of the others back."""
+        first = self.gain(np.array([group]), source, target)
+        self.place(group, target)
+        back = self.gain(others, target, source)
+        self.place(group, source)
+        return first + back
 
     def members(self, fold: int) -> Integers:
         """The groups in a fold."""
@@ -384,34 +387,15 @@ def _changes(
         if source == target or len(groups) == 0:
             continue
         gains = folds.gain(groups, source, target)
-        returns = folds.gain(others, target, source)
         for index in np.argsort(-gains, kind="stable")[:_MAX_TRIED].tolist():
             group, size = int(groups[index]), folds.sizes[groups[index]]
             if folds.keeps_balance(size, source, target):
                 yield float(gains[index]), [(group, target)]
             allowed = folds.keeps_balance(size - folds.sizes[others], source, target)
             if allowed.any():
-                both = _exchange_gains(folds, group, others, returns, source, target)
+                both = folds.exchange_gain(group, others, source, target)
                 best = int(np.argmax(np.where(allowed, both, -np.inf)))
                 yield float(both[best]), [(group, target), (int(others[best]), source)]
-
-
-def _exchange_gains(
-    folds: Folds,
-    group: int,
-    others: Integers,
-    returns: NDArray[np.float32],
-    source: int,
-    target: int,
-) -> NDArray[np.float32]:
-    """(len(others),) gain of moving the group to the target and one of the others back."""
-    # ``returns``: of moving one of the others back while the group is still at the source
-    first = folds.gain(np.array([group]), source, target)
-    before = folds.value(target, source)
-    folds.place(group, target)
-    change = folds.value(target, source) - before
-    folds.place(group, source)
-    return first + returns + folds.total(others, change)
 
 
 def _even_out(folds: Folds) -> None:
@@ -436,10 +420,9 @@ def _shift(folds: Folds, source: int, target: int) -> bool:
         folds.place(int(groups[closest]), target)
         return True
     others = folds.members(target)
-    returns = folds.gain(others, target, source)
     for group in folds.members(source)[:_MAX_TRIED].tolist():
         surplus = folds.sizes[group] - folds.sizes[others]
-        both = _exchange_gains(folds, group, others, returns, source, target)
+        both = folds.exchange_gain(group, others, source, target)
         useful = others[(surplus > 0) & (surplus < gap) & (both >= 0)]
         if len(useful) > 0:
             folds.place(group, target)

@@ -105,19 +105,15 @@ def adjust_p_values(p: ArrayLike, correction: str) -> Floats:
     "holm": p̃_(i) = max_{l ≤ i} min(1, (m - l + 1) p_(l));
     "bh": p̃_(i) = min_{l ≥ i} min(1, m p_(l) / l), for m sorted p values p_(1) ≤ … ≤ p_(m).
     """
-    adjusted = np.array(p, dtype=np.float64)
-    tested = np.flatnonzero(~np.isnan(adjusted))
-    order = tested[np.argsort(adjusted[tested], kind="stable")]
-    rank = np.arange(1, len(order) + 1)
-    if correction == "holm":
-        stepped = np.maximum.accumulate((len(order) - rank + 1) * adjusted[order])
-    elif correction == "bh":
-        stepped = np.minimum.accumulate((len(order) / rank * adjusted[order])[::-1])[::-1]
-    elif correction == "none":
-        stepped = adjusted[order]
-    else:
+    if correction not in ("none", "holm", "bh"):
         raise DataError(f"correction must be 'none', 'holm' or 'bh'. Got {correction!r}.")
-    adjusted[order] = np.minimum(stepped, 1.0)
+    adjusted = np.array(p, dtype=np.float64)
+    order = np.argsort(adjusted, kind="stable")[: np.sum(~np.isnan(adjusted))]  # NaN comes last
+    if correction == "holm":
+        stepped = np.maximum.accumulate(np.arange(len(order), 0, -1) * adjusted[order])
+        adjusted[order] = np.minimum(stepped, 1.0)
+    elif correction == "bh":
+        adjusted[order] = stats.false_discovery_control(adjusted[order], method="bh")
     return adjusted
 
 
@@ -168,24 +164,17 @@ def friedman(scores: ArrayLike, *, alpha: float = 0.05) -> FriedmanTest:
             f"Got {k} models and {n} such blocks of {len(blocks)}; compare two models with "
             "paired_t_tests, and leave out a model that is undefined in many blocks."
         )
-    ranks = stats.rankdata(-complete, axis=1)
-    between = np.sum((ranks.sum(axis=0) - n * (k + 1) / 2) ** 2)
-    within = np.sum(ranks**2) - n * k * (k + 1) ** 2 / 4
-    statistic = float((k - 1) * between / within) if within > 0 else 0.0  # 0: all scores are tied
+    all_tied = bool((complete == complete[:, :1]).all())
+    statistic, p = (0.0, 1.0) if all_tied else stats.friedmanchisquare(*complete.T)
+    q = stats.studentized_range.ppf(1 - alpha, k, np.inf) / np.sqrt(2)
     return FriedmanTest(
-        statistic=statistic,
-        p=float(special.chdtrc(k - 1, statistic)),
-        average_ranks=ranks.mean(axis=0),
-        critical_difference=nemenyi_critical_difference(k, n, alpha=alpha),
+        statistic=float(statistic),
+        p=float(p),
+        average_ranks=stats.rankdata(-complete, axis=1).mean(axis=0),
+        critical_difference=float(q * np.sqrt(k * (k + 1) / (6 * n))),
         n_blocks=n,
         n_dropped=len(blocks) - n,
     )
-
-
-def nemenyi_critical_difference(n_models: int, n_blocks: int, *, alpha: float = 0.05) -> float:
-    """CD = q_α √(k(k+1) / 6n), the least significant difference of average ranks."""
-    q = stats.studentized_range.ppf(1 - alpha, n_models, np.inf) / np.sqrt(2)
-    return float(q * np.sqrt(n_models * (n_models + 1) / (6 * n_blocks)))
 
 
 def _scores(name: str, values: ArrayLike, axes: str) -> Floats:

@@ -152,7 +152,7 @@ def read_arff(path: Path) -> tuple[list[Attribute], Floats]:
         is_sparse = re.search(r"^@data\s*(%.*\s+)*\{", text, re.IGNORECASE | re.MULTILINE)
         kind = _arff.LOD if is_sparse else _arff.DENSE
         found = _arff.load(text, encode_nominal=True, return_type=kind)
-    kinds = {
+    kinds: dict[str, tuple[str, ...] | None] = {
         name: () if isinstance(kind, str) else tuple(kind) for name, kind in found["attributes"]
     }
     kinds |= {name: None for name, kind in found["attributes"] if kind == "STRING"}
