@@ -15,7 +15,7 @@ import sqlite3
 import time
 from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import contextmanager, nullcontext, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any, BinaryIO, Self
@@ -23,8 +23,8 @@ from typing import Any, BinaryIO, Self
 import numpy as np
 
 from harmonium.arrays import Floats, Ids
-from harmonium.audio.decoding import PathLike, quoted
-from harmonium.audio.extractors import Extractor, get_extractor
+from harmonium.audio.decoding import PathLike, SpreadWindows, Window, decode_windows, quoted
+from harmonium.audio.extractors import Extractor, extractor_key, get_extractor
 from harmonium.engine import Engine, EngineError, Runner, Serial, TimedOut, WorkerDied
 from harmonium.errors import AudioError, DataError, HarmoniumError, readable
 from harmonium.files import atomic_file, check_writable, enable_write_ahead_log
@@ -37,6 +37,8 @@ FileProgress = Callable[[int, int], None]  # called with how many files are done
 TIME_LIMIT = 300.0  # seconds that a file may take before its decoder is taken to hang
 MAX_ATTEMPTS = 3  # how often a file is read that changes while it is read
 OUTPUT_FORMATS = (".parquet", ".csv", ".npz")
+
+PLACES = 30  # windows of a file that are heard over time
 
 CACHE_FILE = "features.sqlite"
 CACHE_FORMAT = 1  # version of the tables; a cache with a later one is refused
@@ -140,6 +142,51 @@ def extract_files(
         n_cached=sum(one.cached for one in usable),
         heads=heads,
     )
+
+
+def features_over_time(
+    path: PathLike,
+    extractor: Extractor,
+    *,
+    cache: PathLike,
+    key: str = "",
+    progress: FileProgress | None = None,
+) -> tuple[Floats, Floats]:
+    """Features of windows in the middle of equal parts of a file, which do not overlap.
+
+    Returns where they begin and end, (n, 2) in seconds, and their features, (n, n_features); n is
+    at most `PLACES`. They are kept in the folder ``cache``, by the ``key`` of the sound if there is
+    one. AudioError if the file has none.
+    """
+    kept = Path(cache) / "over-time" / f"{key}-{PLACES}-{extractor_key(extractor)[-12:]}.npy"
+    with suppress(OSError, ValueError, EOFError):  # missing or damaged
+        found = np.load(kept)
+        if found.shape[1:] == (2 + len(extractor.feature_names),):
+            return found[:, :2], found[:, 2:]
+    one = SpreadWindows(1, round(extractor.seconds * extractor.rate))
+    spread = extractor.windows if isinstance(extractor.windows, SpreadWindows) else one
+    windows: list[Window] = []
+
+    def plan(length: int | None, start: int | None) -> list[Window]:
+        count = PLACES if length is None else min(PLACES, max(1, length // one.n_samples))
+        windows[:] = replace(spread, count=count)(length, start)
+        return windows
+
+    rows: list[list[float]] = []
+    for number, clip in enumerate(clips := decode_windows(path, plan, rate=extractor.rate)):
+        try:
+            features = extractor(clip, extractor.rate)
+        except DataError as error:
+            raise AudioError(f"{quoted(path)} has no features: {error}") from error.__cause__
+        rows.append([*(at / extractor.rate for at in windows[number]), *features])
+        if progress:
+            progress(number + 1, len(clips))
+    found = np.array(rows, np.float32)
+    if key.isalnum():  # or else the sound of the file is not known
+        kept.parent.mkdir(parents=True, exist_ok=True)
+        with atomic_file(kept) as file:
+            np.save(file, found)
+    return found[:, :2], found[:, 2:]
 
 
 def iterate_files(

@@ -272,6 +272,7 @@ def tag(
         "--min-probability",
         "-p",
     ),
+    over_time: str | None = value("TAG", "How likely this tag is over the time of one file."),
     again: bool = flag("Also tag tracks that are tagged already.", "--again"),
     only_own: bool = options.ONLY_OWN,
     only_built_in: bool = options.ONLY_BUILT_IN,
@@ -287,14 +288,28 @@ def tag(
     share that have the tag. Audio features, such as energy, are values from 0 to 1.
 
     Example: harmonium tag song.mp3 --known "rock, -live"
-    In Python: library.tag("song.mp3"), library.tag_all()
+    In Python: library.tag("song.mp3"), library.tag_all(), library.over_time(1, "jazz")
     """
     from harmonium.errors import DataError
-    from harmonium.library.tagging import tag_files
+    from harmonium.library.tagging import tag_files, tags_over_time
 
     out, owner = Output(as_json, as_csv), options.owner_of(only_own, only_built_in)
     if not paths and known is not None:
         raise DataError("--known needs files: name them.")
+    if over_time is not None:
+        if not paths or len(paths) > 1:
+            raise DataError(f"--over-time needs one file, got {len(paths or [])}.")
+        with options.opened_if_any(library) as opened, out.bar("listening") as progress:
+            heard = tags_over_time(opened, paths[0], over_time, progress)
+        ((name, p),) = heard.tags.items()
+        rows = list(zip(heard.begins, heard.ends, p, strict=True))
+        out.json(heard)
+        out.csv(("begin", "end", "probability"), rows)
+        bars = [
+            (f"{int(at) // 60}:{at % 60:04.1f}", one, "█" * round(30 * one)) for at, _, one in rows
+        ]
+        out.table((">Begin", f">{name}", ""), bars)
+        return
     if not paths:
         with options.opened(library) as whole:
             with out.bar("tagging") as progress:

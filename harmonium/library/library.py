@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     from harmonium.library.models import ModelComparison, ModelEntry
     from harmonium.library.snapshot import SearchResult, Snapshot
     from harmonium.library.store.changes import UndoReport
-    from harmonium.library.tagging import TaggedFile, TaggedFiles
+    from harmonium.library.tagging import TaggedFile, TaggedFiles, TagsOverTime
     from harmonium.library.tags import Relation, Suggestion, TagDetail, TagEntry, TagMap, Why
     from harmonium.library.write import WritePlan, WriteReport
 
@@ -501,6 +501,10 @@ class Library:
     ) -> "Why":
         """What the sound adds to a tag's probability, and what each known tag adds."""
         return modules.tags.why(self.snapshot(), self.track(track).id, tag, yes, no, person)
+
+    def over_time(self, track: TrackName, tag: str | None = None) -> "TagsOverTime":
+        """How likely a track's likely tags, or this tag, are at up to thirty places in it."""
+        return modules.tagging.tags_over_time(self, self.track(track).path, tag)
 
     def learn(self, progress: Progress | None = None) -> "QuickReport":
         """Let the model in use learn from the answers since it was trained."""

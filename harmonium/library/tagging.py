@@ -23,6 +23,9 @@ if TYPE_CHECKING:
     from harmonium.audio.extraction import FileFeatures
     from harmonium.audio.extractors import Extractor
 
+UNLIKELY = (
+    0.1  # tags with a lower mean, which reach their threshold nowhere, are left out over time
+)
 MAX_SERIAL = 8  # files that are read in this process; for so few, starting others would take longer
 
 
@@ -90,6 +93,50 @@ class TaggedFiles:
         return len(self.files)
 
 
+@dataclass(frozen=True)
+class TagsOverTime:
+    """How likely the tags of a file are at some places in it, by the sound there alone."""
+
+    begins: list[float]  # seconds
+    ends: list[float]
+    tags: dict[str, list[float]]  # tag → its probability at each place; the likeliest tag first
+
+
+def tags_over_time(
+    library: Library | None,
+    named: str | Path,
+    tag: str | None = None,
+    progress: Progress | None = None,
+) -> TagsOverTime:
+    """Where in a file its likely tags are strongest, or this tag; see `Library.over_time`."""
+    from harmonium.audio.extraction import features_over_time
+
+    tagger, path = _tagger(library), _music_files(library, [named])[0]
+    asked = None if tag is None else [tagger.place(tag)]
+    track = None if library is None else library.tracks.find(absolute_path(path))
+    times, X = features_over_time(
+        path,
+        extractor_named(tagger.extractor),
+        cache=user_cache_folder(),
+        key=track.sound if track else "",
+        progress=progress,
+    )
+    P = tagger.probabilities(X).astype(np.float64).round(3)
+    mean = P.mean(axis=0)
+    likely = tagger.learnt & ((mean >= UNLIKELY) | (tagger.thresholds <= P).any(axis=0))
+    chosen = asked or sorted(np.flatnonzero(likely).tolist(), key=lambda j: -mean[j])
+    begins, ends = times.T.astype(np.float64).round(3).tolist()
+    return TagsOverTime(begins, ends, {tagger.tags[j]: P[:, j].tolist() for j in chosen})
+
+
+def _tagger(library: Library | None, owner: Owner | None = None) -> Tagger:
+    """The model in use for tags of an owner, or the built-in one."""
+    model = None if library is None else use_builtin(library)
+    if model is None or (owner == "built-in" and model.is_own.all()):
+        model = builtin_model()
+    return Tagger(model.only(owner), library)
+
+
 def tag_files(
     library: Library | None,
     named: Sequence[str | Path],
@@ -100,10 +147,7 @@ def tag_files(
     progress: Progress | None = None,
 ) -> TaggedFiles:
     """The tags of files and folders of music, see `Library.tag`; the library may be missing."""
-    model = None if library is None else use_builtin(library)
-    if model is None or (owner == "built-in" and model.is_own.all()):
-        model = builtin_model()
-    tagger = Tagger(model.only(owner), library)
+    tagger = _tagger(library, owner)
     given = read_known(known or "", tagger)
     paths = _music_files(library, named)
     tracks: dict[str, Track] = {}

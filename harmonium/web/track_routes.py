@@ -17,7 +17,7 @@ from harmonium.files import user_cache_folder
 from harmonium.library.answers import Completion, Improvement, tags_by_sound, tags_of_track
 from harmonium.library.store.tracks import FORGOTTEN, Track
 from harmonium.library.tagger import Tagger, builtin_model
-from harmonium.library.tagging import extractor_named
+from harmonium.library.tagging import TagsOverTime, extractor_named
 from harmonium.library.tags import Why
 from harmonium.web import bodies
 from harmonium.web.bodies import Problem, not_ready
@@ -27,8 +27,8 @@ from harmonium.web.service import Service, UsedService
 router = APIRouter()
 
 MAX_QUESTIONS = 200
-MAX_SPECTRA, SPECTRUM_SECONDS = 1, 20.0
-"""Spectra that are drawn at once, and how long another request waits for its turn."""
+MAX_SPECTRA, MAX_LISTENING, SPECTRUM_SECONDS = 1, 1, 20.0
+"""Spectra that are drawn and tracks that are heard at once, and how long another request waits."""
 MAX_UPLOADS, MAX_DECODED, DECODE_SECONDS = 4, 1, 60.0
 """Uploads at once, those that are decoded at once, and how long another one waits for its turn."""
 UPLOAD_SECONDS = 600.0
@@ -86,6 +86,17 @@ def spectrum(service: UsedService, id: bodies.PathId, request: Request) -> Respo
     with service.limited("drawing", MAX_SPECTRA, wait=SPECTRUM_SECONDS):
         picture = overview_png(found.path, cache=user_cache_folder(), key=found.sound)
     return Response(picture, media_type="image/png", headers=headers)
+
+
+@router.get("/tracks/{id}/over-time", tags=["tracks"])
+def over_time(service: UsedService, id: bodies.PathId) -> TagsOverTime:
+    """How likely the tags of a track are at up to thirty places in it, by the sound there alone.
+
+    Tags that are unlikely everywhere are left out. The first answer for a track takes seconds.
+    """
+    found = _present(service, id)
+    with service.limited("listening", MAX_LISTENING, wait=SPECTRUM_SECONDS):
+        return service.library().over_time(found)
 
 
 @router.post("/tracks/{id}/complete", tags=["tracks"])

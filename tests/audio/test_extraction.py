@@ -15,7 +15,14 @@ from processes_in_tests import wait_until
 from sound_files import RATE, music
 
 from harmonium.audio import extraction, features_of_file, get_extractor
-from harmonium.audio.extraction import Extraction, extract_files, iterate_files, write_features
+from harmonium.audio.extraction import (
+    PLACES,
+    Extraction,
+    extract_files,
+    features_over_time,
+    iterate_files,
+    write_features,
+)
 from harmonium.engine import EngineError
 from harmonium.errors import DataError
 
@@ -310,3 +317,25 @@ def test_a_failed_write_leaves_the_old_file(tmp_path, monkeypatch):
         write_features(file, some_features(["a"]))
     assert file.read_text() == "old"
     assert list(tmp_path.iterdir()) == [file]
+
+
+def test_places_over_time_are_the_middles_of_equal_parts_and_are_heard_once(tmp_path):
+    function = Counting()
+    extractor = odd.extractor(function)
+    levels = np.repeat(np.arange(1, 2 * PLACES + 1) / 100, round(0.2 * RATE))  # 12 s
+    soundfile.write(tmp_path / "a.wav", levels.astype(np.float32), RATE, subtype="FLOAT")
+    options = {"cache": tmp_path / "cache", "key": "abc"}
+    times, X = features_over_time(tmp_path / "a.wav", extractor, **options)
+    np.testing.assert_allclose(times[:, 0], 0.1 + 0.4 * np.arange(PLACES), atol=1e-3)
+    np.testing.assert_allclose(times[:, 1] - times[:, 0], 0.2, atol=1e-3)
+    np.testing.assert_allclose(X[:, 0], (2 * np.arange(PLACES) + 1.5) / 100, atol=1e-3)
+    assert function.calls == PLACES
+    again = features_over_time(tmp_path / "a.wav", extractor, **options)
+    np.testing.assert_array_equal(again[1], X)
+    assert function.calls == PLACES
+    next((tmp_path / "cache").rglob("*.npy")).write_bytes(b"damaged")
+    np.testing.assert_array_equal(
+        features_over_time(tmp_path / "a.wav", extractor, **options)[1], X
+    )
+    short = features_over_time(write_level(tmp_path / "b.wav", 0.5), extractor, cache=tmp_path)
+    assert len(short[0]) == 1  # 0.25 s

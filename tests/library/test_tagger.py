@@ -6,6 +6,7 @@ import numpy as np
 import polars as pl
 import pytest
 import small_library
+import soundfile
 from small_library import NOISE, TAGS, new_change
 
 from harmonium import DiscriminativeRBM
@@ -21,9 +22,10 @@ from harmonium.library.tagger import (
     tag_probabilities,
     unpack,
 )
-from harmonium.library.tagging import chosen_places, read_known, stored_tags
+from harmonium.library.tagging import chosen_places, read_known, stored_tags, tags_over_time
 from harmonium.rbm.inference import InferenceOptions, infer
 from harmonium.rbm.model import Params
+from harmonium.synthetic import make_collection
 
 
 def random_rbm(rng, n_hidden, n_tags, size):
@@ -206,3 +208,18 @@ def test_all_stored_tags_in_the_order_of_numbers(world, monkeypatch):
     assert [one.track.id for one in everything] == np.delete(ids, 3).tolist()
     said = {tag for tag, holds in everything[0].said.items() if holds} - {NOISE}
     assert said == {TAGS[j] for j in np.flatnonzero(truth[0])}
+
+
+def test_a_tag_is_strongest_in_the_half_where_it_belongs(tmp_path):
+    collection = make_collection(11, 1)  # the last one is for strings, the ninth for machines
+    halves = np.concatenate([collection.samples(10), collection.samples(8)])
+    soundfile.write(tmp_path / "a.flac", halves, collection.rate)
+    found = tags_over_time(None, tmp_path / "a.flac")
+    first = np.array(found.ends) < 10.5
+    assert (len(first), first.sum()) == (6, 3)
+    for tag, there in (("classical", first), ("electronic", ~first)):
+        p = np.array(found.tags[tag])
+        assert p[there].min() > p[~there].max()
+    (rare,) = tags_over_time(None, tmp_path / "a.flac", "Metal").tags
+    assert rare == "metal"
+    assert rare not in found.tags

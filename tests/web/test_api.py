@@ -247,6 +247,16 @@ def test_the_picture_of_a_sound_is_drawn_once(world):
     assert again.status_code == 304
 
 
+def test_tags_over_time_are_those_of_the_places(world):
+    client, _, _ = world
+    found = client.get("tracks/1/over-time").json()
+    assert len(found["begins"]) == len(found["ends"]) >= 1
+    assert 0 <= found["begins"][0] < found["ends"][-1] <= 3.1
+    assert found["tags"]
+    assert {len(p) for p in found["tags"].values()} == {len(found["begins"])}
+    assert client.get("tracks/999/over-time").status_code == 404
+
+
 def test_a_file_gets_tags_and_nothing_of_it_is_kept(world):
     client, _, _ = world
     answer = client.post("files", params={"name": "new.flac"}, content=sound(7), headers=OCTETS)

@@ -91,6 +91,32 @@ def test_play_goes_on_over_views_and_obeys_keys(page, address):
     page.wait_for_function("() => document.querySelector('.spectrum img').naturalWidth === 1200")
 
 
+def test_bars_show_where_a_tag_is_strongest_and_lead_there(page, address):
+    track = track_of(address, "Song 37")
+    tags = {"bass": [0.9, 0.8, 0.9, 0.9], "dark": [0.1, 0.2, 0.97, 0.3], "calm": [0.2] * 4}
+    places = {"begins": [0.2, 0.8, 1.4, 2.0], "ends": [0.5, 1.1, 1.7, 2.3], "tags": tags}
+    page.route("**/over-time", lambda route: route.fulfill(json=places))
+    go(page, address, f"#/track/{track}")
+    expect(page.locator(".course-bars")).to_have_count(0)
+    page.get_by_role("button", name="Tags over time").click()
+    expect(page.get_by_role("img", name="How likely dark is over time")).to_be_visible()
+    expect(page.locator(".course-bar")).to_have_count(4)
+    spectrum, bars = (page.locator(name).bounding_box() for name in (".spectrum", ".course-bars"))
+    assert (bars["x"], bars["width"]) == pytest.approx((spectrum["x"], spectrum["width"]), abs=1)
+    page.get_by_role("button", name="Strongest at 0:01, 97%").click()
+    expect(page.get_by_role("region", name="Player")).to_be_visible()
+    page.locator(".course-tools select").select_option("calm")
+    expect(page.get_by_role("img", name="How likely calm is over time")).to_be_visible()
+    page.locator(".course-bars").click(position={"x": 0.9 * bars["width"], "y": 20})
+    page.wait_for_function("() => document.querySelector('.player input').value >= 2")
+
+
+def test_tags_over_time_come_from_the_server(page, address):
+    go(page, address, f"#/track/{track_of(address, 'Song 37')}")
+    page.get_by_role("button", name="Tags over time").click()
+    expect(page.locator(".course-bar")).to_have_count(1)  # 2.5 s are a single place
+
+
 def test_a_correction_moves_other_tags_and_is_saved(page, address):
     track = track_of(address, "Song 41" if page.viewport_size["width"] > 1000 else "Song 45")
     go(page, address, f"#/track/{track}")

@@ -7,6 +7,7 @@ import { announce, changeCount, complain, drafts, refreshTags, useChange, useLoa
 import { byline, clock, listed, percent, points, counted, titleOf } from "../words.js";
 import { Bar, Moved, Problem, View, Waiting } from "../components/bits.js";
 import { Icon } from "../components/icons.js";
+import { OverTime } from "../components/over-time.js";
 import { PlayButton, Spectrum } from "../components/player.js";
 import { TagField } from "../components/tag-field.js";
 import { toastUndo } from "../components/toast.js";
@@ -32,6 +33,7 @@ function Listen({ track }) {
       <${PlayButton} track=${track} big=${true} />
       <${Spectrum} track=${track} />
     </div>
+    <${OverTime} track=${track} />
     <p class="soft listen-facts"><span class="num">${clock(track.duration)}</span><span class="path">${track.file}</span>
       ${track.playable === false && html`<span>This browser may not play this kind of file.</span>`}
       ${track.copies?.length > 0 && html`<span>${counted(track.copies.length, "copy", "copies")} of the same sound</span>`}
