@@ -34,6 +34,7 @@ PANELS = {
         ("review", "corrections", "Answer the model's questions about doubtful tags."),
         ("rename", "corrections", "Rename or merge a tag."),
         ("hide", "corrections", "Hide a tag."),
+        ("kind", "corrections", "List the tags by kind, or set the kind of tags."),
         ("forget", "corrections", "Remove tracks from the library; their files are not touched."),
         ("models", "train", "List the trained models, or switch to another one."),
         ("doctor", "index", "Check the library's files and tags for problems."),

@@ -1,4 +1,4 @@
-"""What a person corrects: `harmonium say`, `review`, `rename`, `hide`, `forget` and `undo`."""
+"""What a person corrects: `harmonium say`, `review`, `rename`, `hide`, `kind`, `forget`, `undo`."""
 
 from __future__ import annotations
 
@@ -19,11 +19,18 @@ if TYPE_CHECKING:
     from harmonium.library import Library
     from harmonium.library.answers import Doubt
     from harmonium.library.store.changes import Change, UndoReport
+    from harmonium.library.tags import TagEntry
 
 PLAYERS = (["mpv", "--no-video"], ["ffplay", "-nodisp", "-autoexit"], ["afplay"], ["xdg-open"])
 KEYS = {"y": "yes", "n": "no", " ": "skipped", "q": "quit"}
 KEYS_HELP = "y yes, n no, space skip, p play, q quit"
 ROUND = 10  # questions after which the model learns from the answers
+KIND_COLUMNS: dict[str, Callable[[TagEntry], Cell]] = {
+    "Tag": lambda one: one.shown,
+    "Kind": lambda one: one.kind,
+    ">People": lambda one: one.people,
+    ">Predicted": lambda one: one.predicted,
+}
 CHANGE_COLUMNS: dict[str, Callable[[Change], Cell]] = {
     ">Change": lambda one: Text(str(one.id), style="cyan"),
     "When": lambda one: one.at,
@@ -265,6 +272,39 @@ def hide(
         out.table(("Hidden",), [(spellings.get(name, name),) for name in hidden])
     elif not as_json:
         out.note("No tag is hidden. `harmonium hide TAG` hides one.")
+
+
+def kind(
+    words: list[str] | None = argument(
+        "TAG... KIND",
+        "Tags, and then their kind: genre, mood, instrument, voice, era, sound or own. Without "
+        "any, list all tags.",
+    ),
+    library: str | None = options.LIBRARY,
+    as_json: bool = options.JSON,
+) -> None:
+    """List the tags by kind, or set the kind of tags.
+
+    The kind of a tag says which field of the files it is written to: genres to genre, moods to
+    mood, all others to grouping; `harmonium write --field mood=comment` chooses another.
+
+    Example: harmonium kind "sunday morning" rainy mood
+    In Python: library.set_kind("rainy", kind="mood"), library.tags()
+    """
+    out = Output(as_json)
+    with options.opened(library) as opened:
+        if not words:
+            out.show(opened.tags(), KIND_COLUMNS, empty="No tags yet.")
+            return
+        *tags, new = words
+        if not tags:
+            raise DataError(f"Which kind? For example: harmonium kind {new!r} mood")
+        change = opened.set_kind(*tags, kind=new)
+    out.json({"change": change, "kind": new})
+    if change is None:
+        out.say("Nothing changed.")
+    else:
+        out.say(f"{', '.join(tags)}: {new}. To undo: harmonium undo {change}")
 
 
 def forget(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -36,7 +37,8 @@ def import_(
     ),
     person: str | None = value(
         "NAME",
-        "Whose tags these are, if no column names the users; with --from-files by default files.",
+        "Whose tags these are. By default a column of users says so; without one, "
+        "HARMONIUM_PERSON, else me; with --from-files, files.",
         "--person",
         "-p",
     ),
@@ -67,7 +69,8 @@ def import_(
 ) -> None:
     """Import tags from a table or from the music files.
 
-    Columns are recognised by their names. A text with several tags, such as "Jazz; Blues", is
+    Columns are recognised by their names; those called genre, mood or instrument hold tags of that
+    kind. A text with several tags, such as "Jazz; Blues", is
     split. Rows without a track are reported. An import is all or nothing, importing the same table
     again adds nothing, and `harmonium undo` undoes it.
 
@@ -78,6 +81,7 @@ def import_(
     """
     from harmonium.data import read_aliases
     from harmonium.files import check_writable
+    from harmonium.library.answers import ME
 
     out = Output(as_json)
     which: dict[str, Any] = {"item": column(item), "artist": column(artist), "title": column(title)}
@@ -109,6 +113,7 @@ def import_(
                 user=column(user),
                 value=column(value),
                 person=person,
+                default_person=os.environ.get("HARMONIUM_PERSON") or ME,
                 aliases=None if aliases is None else read_aliases(aliases),
                 header=not no_header,
                 delimiter=delimiter,

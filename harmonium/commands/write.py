@@ -60,15 +60,15 @@ def write(
         **RULES,
     ),
     field: list[str] | None = value(
-        "[TAG=]FIELD",
-        "Write a tag to genre, mood, grouping or comment; repeatable. FIELD alone is for all "
-        "other tags.",
+        "[TAG|KIND=]FIELD",
+        "Write a tag, or a kind of tags (see `harmonium kind`), to genre, mood, grouping, comment "
+        "or none; repeatable. FIELD alone is for all other tags.",
         "--field",
         "-f",
         **RULES,
     ),
     default_field: str | None = value(
-        "FIELD", "The field of all other tags: genre, … or none.", **RULES
+        "FIELD", "The field of all other tags, whatever their kind: genre, … or none.", **RULES
     ),
     only: list[str] | None = value("TAG", "Write only this tag; repeatable.", **RULES),
     ignore: list[str] | None = value("TAG", "Do not write this tag; repeatable.", **RULES),
@@ -93,11 +93,12 @@ def write(
 ) -> None:
     """Write tags into the music files, where players read them.
 
-    Writes people's tags, and predictions with the precision asked for, to the fields genre, mood,
-    grouping and comment, as the rules say. The audio is not touched, and `harmonium undo` restores
-    the files to the byte. After an interruption, the same command continues.
+    Writes people's tags, and predictions with the precision asked for: genres to the genre, moods
+    to the mood, all other tags to the grouping, unless the rules say otherwise. The audio is not
+    touched, and `harmonium undo` restores the files to the byte. After an interruption, the same
+    command continues.
 
-    Example: harmonium write ~/Music/Jazz --field mellow=mood --dry-run
+    Example: harmonium write ~/Music/Jazz --field instrument=comment --dry-run
     In Python: library.write("Jazz", precision=0.8, dry_run=True)
     """
     from harmonium.library.filetags.rules import parse_pairs

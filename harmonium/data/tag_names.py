@@ -55,6 +55,9 @@ _LISTED = re.compile(r"[,/;|\\]")
 _JOINED = re.compile(r"[&+]| and | n |'n'", re.IGNORECASE)
 _AROUND, _SLASH = re.compile(r"\s*([,/])\s*"), re.compile(r"\s*/\s*")
 
+OWN = "own"  # the kind of a tag of which nothing else is known
+KINDS = ("genre", "mood", "instrument", "voice", "era", "sound", OWN)
+"""The kinds of tags."""
 _TREE_TABLES = {
     "kinds": "a table of genres and lists of their kinds",
     "aliases": "a table of names and genres",

@@ -38,7 +38,7 @@ import sqlalchemy as sa
 from numpy.typing import NDArray
 
 from harmonium.arrays import Doubles, Floats, Ids, Mask
-from harmonium.data.tag_names import normalise_tag
+from harmonium.data.tag_names import OWN, normalise_tag
 from harmonium.errors import DataError, LibraryError, counted
 from harmonium.estimators.model_files import sigmoid
 from harmonium.library.learning.examples import MIN_EXAMPLES
@@ -59,14 +59,12 @@ from harmonium.library.store.schema import opinion, person, tag
 from harmonium.library.store.tracks import SoundVectors, Track, update_sound_vectors
 from harmonium.library.tagger import (
     BIAS_DEVIATION,
-    OTHER,
     SOUND_DEVIATION,
     Gains,
     Tagger,
     log_odds,
     no_model,
     refined_columns,
-    tag_groups,
 )
 
 ME = "me"  # the default person
@@ -91,7 +89,7 @@ class TagOfTrack:
 
     tag: str
     shown: str  # as this library spells it
-    group: str
+    kind: str
     owner: Owner
     probability: float | None  # what the model says; None if it says nothing
     said: bool | None  # what the person who asks has said
@@ -119,7 +117,7 @@ def tags_of_track(snapshot: Snapshot, track_id: int, person: str) -> list[TagOfT
             TagOfTrack(
                 name,
                 snapshot.shown(name),
-                snapshot.group(name),
+                snapshot.kind(name),
                 snapshot.owner(name),
                 probability,
                 own.get(name),
@@ -133,14 +131,15 @@ def tags_of_track(snapshot: Snapshot, track_id: int, person: str) -> list[TagOfT
     return sorted(found, key=lambda one: (one.tag not in holds, -(one.probability or 0), one.tag))
 
 
-def tags_by_sound(tagger: Tagger, p: Floats, spellings: Mapping[str, str]) -> list[TagOfTrack]:
+def tags_by_sound(
+    tagger: Tagger, p: Floats, spellings: Mapping[str, str], kinds: Mapping[str, str]
+) -> list[TagOfTrack]:
     """The tags of a sound that is not in the library, the most probable first."""
-    groups = tag_groups()
     found = [
         TagOfTrack(
             name,
             spellings.get(name, name),
-            groups.get(name, OTHER),
+            kinds.get(name, OWN),
             "own" if tagger.is_own[j] else "built-in",
             float(p[j]),
             None,

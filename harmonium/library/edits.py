@@ -6,14 +6,14 @@ Each change can be undone.
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from harmonium.data.tag_names import normalise_tag
+from harmonium.data.tag_names import KINDS, normalise_tag
 from harmonium.errors import DataError, counted
 from harmonium.library.library import Library
 from harmonium.library.search import unknown_tag
 from harmonium.library.store.changes import MODEL_TAG, SETTING, TRACK_STATE
 from harmonium.library.store.database import storable
 from harmonium.library.store.models import UNREACHABLE, StoredModel
-from harmonium.library.store.schema import HIDDEN, RENAMED
+from harmonium.library.store.schema import HIDDEN, KIND, RENAMED
 from harmonium.library.store.tracks import FORGOTTEN
 
 
@@ -62,13 +62,15 @@ def rename_tag(library: Library, old: str, new: str) -> RenamedTag:
     if before == after:
         raise DataError(f"{old!r} and {new!r} are one tag, {before!r}, in two spellings.")
 
-    merged = after in snapshot.known
+    merged, kinds = after in snapshot.known, snapshot.kinds
     verb = "merged into" if merged else "renamed to"
     with library.begin():
         number = library.changes.begin("rename", f"{before} {verb} {after}")
         moved, dropped = library.opinions.rename_tag(before, new, change=number)
         library.changes.set_value(number, SETTING, RENAMED + before, after)
         library.changes.set_value(number, SETTING, RENAMED + after, None)  # it is in use again
+        if (kind := kinds.get(before)) is not None and after not in kinds:
+            library.changes.set_value(number, SETTING, KIND + after, kind)
         for one, place in _with_tag(library, before):
             threshold = float(one.thresholds[place])
             new_value = [before, UNREACHABLE] if after in one.vocabulary else [after, threshold]
@@ -89,6 +91,22 @@ def hide_tag(library: Library, tag: str) -> int:
         library.changes.set_value(number, SETTING, HIDDEN + name, value=True)
         for one, place in _with_tag(library, name):
             library.changes.set_value(number, MODEL_TAG, f"{one.id}:{place}", [name, UNREACHABLE])
+    return number
+
+
+def set_kind(library: Library, tags: Sequence[str], kind: str) -> int | None:
+    """Set the kind of tags; the number of the change, None if nothing changed."""
+    if kind not in KINDS:
+        raise DataError(f"'kind' must be one of {', '.join(KINDS)}, got {kind!r}.")
+    snapshot = library.snapshot()
+    names = [_known(tag, snapshot.known) for tag in tags]
+    new = [name for name in dict.fromkeys(names) if snapshot.kind(name) != kind]
+    if not new:
+        return None
+    with library.begin():
+        number = library.changes.begin("kind", f"{', '.join(new)}: {kind}")
+        for name in new:
+            library.changes.set_value(number, SETTING, KIND + name, kind)
     return number
 
 

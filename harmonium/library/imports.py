@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from harmonium.data.tables import USUAL_NAMES, find_columns, read_rows
 from harmonium.data.tag_names import (
+    KINDS,
     TagSplitter,
     normalise_names,
     normalise_tag,
@@ -28,15 +29,23 @@ from harmonium.data.tag_names import (
     speller,
 )
 from harmonium.errors import DataError, FileTagError, LibraryError, counted
+from harmonium.library.answers import ME
 from harmonium.library.filetags import FIELDS, UndoRecord, genre_names
 from harmonium.library.library import Library
+from harmonium.library.store.changes import SETTING
 from harmonium.library.store.opinions import Kind
-from harmonium.library.store.schema import EXTRACTOR, FOLDERS, change, written_file
+from harmonium.library.store.schema import EXTRACTOR, FOLDERS, KIND, change, written_file
 from harmonium.library.store.tracks import TrackFinder
+from harmonium.library.tagger import builtin_kinds
 
 MAX_TAG_LENGTH = 100  # of a tag from a file, in characters; what is longer is a text
 SPLIT_FIELDS = dict.fromkeys(("grouping", "comment"), (",", ";", "\n"))
 """Fields that people fill with several tags in one value → what separates these."""
+COLUMN_KINDS = {
+    **{name: name for name in ("genre", "mood", "instrument", "voice", "era")},
+    **{"style": "genre", "emotion": "mood", "vocal": "voice", "decade": "era"},
+}
+"""Names of columns, also in the plural, that say which kind of tags they hold."""
 _NO_GENRE = "Unknown"  # what a number that stands for no genre is read as
 _TRACK_ROLES = ("item", "artist", "title")
 _UNCLEAR = {  # role of a column → what it says, and how to name it
@@ -45,10 +54,6 @@ _UNCLEAR = {  # role of a column → what it says, and how to name it
         "Name it with --item (paths or numbers), or with --title and --artist.",
     ),
     "tag": ("which tag it has", "Name it with --tag."),
-    "user": (
-        "whose tags they are",
-        "Name the column of people with --user, or the one person with --person.",
-    ),
 }
 
 
@@ -93,6 +98,7 @@ def import_table(
     user: str | int | None = None,
     value: str | int | None = None,
     person: str | None = None,
+    default_person: str = ME,
     aliases: Mapping[str, str] | None = None,
     header: bool = True,
     delimiter: str | None = None,
@@ -107,8 +113,10 @@ def import_table(
     ----------
     path : a .csv, .tsv or .parquet file, also with .gz
     item, artist, title, tag, user, value : columns, by name or by position from 0; by default
-        recognised by their names. `value` is positive where the tag fits and not where it does not.
-    person : whose tags they are, if there is no column of users
+        recognised by their names. Columns such as genre, mood and instrument hold tags of these
+        kinds. `value` is positive where the tag fits and not where it does not.
+    person : whose tags they are; by default those of a column of users
+    default_person : whose tags they are where neither says so
     aliases : spelling → tag, see `harmonium.data.read_aliases`
     header, encoding : how a text file is written, as in `harmonium.data.read_triples`
     delimiter : what separates its columns; by default recognised from its first line
@@ -120,11 +128,10 @@ def import_table(
     A `DataError` says which column is not clear, or why the file cannot be used.
     """
     file = Path(path).expanduser()
-    has_person = person is not None and user is None
-    tracks = {"item": item, "artist": artist, "title": title}
-    named = {**tracks, "tag": tag, "user": user, "value": value}
-    needed = ("item", "tag") if has_person else ("user", "item", "tag")
-    choose = partial(choose_columns, named, needed, file.name)
+    named = {"item": item, "artist": artist, "title": title, "tag": tag, "value": value}
+    if person is None or user is not None:
+        named["user"] = user
+    choose = partial(choose_columns, named, ("item", "tag"), file.name)
     rows = read_rows(file, choose, header=header, delimiter=delimiter, encoding=encoding)
     frame = pl.DataFrame({role: rows.values(role) for role in rows.columns})
     report = ImportReport(
@@ -133,19 +140,25 @@ def import_table(
     )
     frame = _match_tracks(library, frame)
     report.unmatched = _unmatched(frame)
+    has_person = "user" not in frame.columns
+    columns = [role for role in ("tag", *KINDS) if role in frame.columns]
+    others = frame.with_row_index("row").drop(columns)
+    frame = pl.concat(others.with_columns(cell=frame[role], kind=pl.lit(role)) for role in columns)
+    if len(columns) > 1:  # a table with a row for each track has empty cells
+        frame = frame.filter(pl.col("cell").str.strip_chars() != "")
     known = library.opinions.tags()["tag"].to_list()
-    cells = rows.columns["tag"].names
+    cells = frame["cell"].unique(maintain_order=True)
     tags = _split_cells(
         cells, TagSplitter(cells, known=known, separators=split), aliases or {}, report
     )
     numbers = pl.col("value").str.strip_chars().cast(pl.Float64, strict=False)
     frame = (
         frame.drop_nulls("track_id")
-        .with_row_index("row")
-        .rename({"tag": "cell"})
         .join(tags, on="cell", maintain_order="left_right")
         .with_columns(
-            person=pl.lit(person) if has_person else pl.col("user").str.strip_chars(),
+            person=pl.lit(person or default_person)
+            if has_person
+            else pl.col("user").str.strip_chars(),
             value=pl.when(numbers > 0).then(1).when(numbers.is_not_nan()).then(-1)
             if "value" in rows.columns
             else pl.lit(1),
@@ -211,23 +224,23 @@ def import_file_tags(
         )
         for name in wanted
     }
-    triples: list[tuple[int, str, str]] = []
+    triples: list[tuple[int, str, str, str]] = []
     for track_id, by_field in values.items():
-        found: dict[str, str] = {}
+        found: dict[str, tuple[str, str]] = {}
         for name, texts in by_field.items():
             for text in texts:
                 parts = splitters[name].split(text)
                 _note_split(report, text, parts)
-                found = {normalise_tag(part): part for part in parts} | found
-        for tag, spelling in found.items():
+                found = {normalise_tag(part): (part, name) for part in parts} | found
+        for tag, (spelling, name) in found.items():
             report.n_rows += 1
             if tag in written.get(track_id, ()):
                 report.n_own += 1
             elif len(tag) > MAX_TAG_LENGTH:
                 report.left_out[f"more than {MAX_TAG_LENGTH} characters"] += 1
             else:
-                triples.append((track_id, tag, spelling))
-    schema = {"track_id": pl.Int64, "tag": pl.String, "spelling": pl.String}
+                triples.append((track_id, tag, spelling, name))
+    schema = {"track_id": pl.Int64, **dict.fromkeys(("tag", "spelling", "kind"), pl.String)}
     frame = pl.DataFrame(triples, schema=schema, orient="row").with_columns(person=pl.lit(person))
     report.n_matched = len(frame)
     source = f"{', '.join(wanted)} of the files"
@@ -296,7 +309,11 @@ def _keep(
     replace: bool,
     dry_run: bool,
 ) -> ImportReport:
-    """Add the rows, with renamed tags, as one change; not in a dry run, or with nothing new."""
+    """Add the rows, with renamed tags, as one change; not in a dry run, or with nothing new.
+
+    Their tags get the kind of their column or field, unless they have another that was set. A genre
+    of a file may be a word of another kind: there the built-in kinds come first.
+    """
     now = library.renamed_tags()
     is_old = frame["tag"].is_in(list(now))
     if is_old.any():
@@ -313,9 +330,14 @@ def _keep(
         report.n_added = library.opinions.add_triples(
             frame, change=number, kind=kind, replace=replace
         )
+        n_kinds = 0
+        kinds = library.kinds() if kind == "file" else library.settings.beginning_with(KIND)
+        for tag, new in frame.select("tag", "kind").unique("tag", maintain_order=True).iter_rows():
+            if new in KINDS and tag not in kinds and builtin_kinds().get(tag) != new:
+                n_kinds += library.changes.set_value(number, SETTING, KIND + tag, new)
         if dry_run:
             raise _DryRunEnds  # and takes all of it back
-        if report.n_added:
+        if report.n_added or n_kinds:
             report.change = number
         else:  # nothing to undo, so nothing to tell of
             library.changes.drop(number)
@@ -338,9 +360,12 @@ def choose_columns(
 ) -> dict[str, str | int]:
     """Role → column, for all roles that are named or are recognised by the columns' names.
 
+    A column of tags whose name is that of a kind, such as mood, has the kind as its role; of
+    several such columns each, unless one of tags is named or there is one called tag.
+
     named : role ("item", "artist", "title", "tag", "user", "value") → what a person named, or None
     needed : the roles without which the table cannot be used, in the order in which a file without
-        a header has them; a title does for an item
+        a header has them, perhaps after the user; a title does for an item
     names, n_columns : of the columns of the file; no names where it has no header
     """
     chosen = {role: column for role, column in named.items() if column is not None}
@@ -350,22 +375,26 @@ def choose_columns(
     folded = {name.strip().casefold(): name for name in reversed(names)}
     for role, usual in USUAL_NAMES.items():
         is_settled = role in chosen or (role in _TRACK_ROLES and has_track)
-        if role not in named or is_settled or (role == "user" and role not in needed):
+        if role not in named or is_settled:
             continue
         guessed = next((folded[name] for name in usual if name in folded), None)
         if guessed is not None and guessed not in chosen.values():
             chosen[role] = guessed
+    if "tag" in named:
+        chosen = _by_kind(chosen, names, only=named["tag"] is not None)
     if not names and not chosen:
         if 0 < n_columns < len(needed):
             raise DataError(
-                f"{source} has {n_columns} columns, and without a header they must be "
+                f"{source} has {counted(n_columns, 'column')}, and without a header there must be "
                 f"{', '.join(needed)}. For another order, number them from 0, as in --item 0 "
-                "--tag 1; without a column of users, use --person."
+                "--tag 1."
             )
-        return {role: position for position, role in enumerate(needed)}
+        users = ["user"] if "user" in named and n_columns > len(needed) else []
+        return {role: position for position, role in enumerate([*users, *needed])}
     there = f" Its columns: {', '.join(map(repr, names))}." if names else ""
-    for role in sorted(needed, key=["item", "tag", "user"].index):
-        if role not in chosen and not (role == "item" and "title" in chosen):
+    for role in needed:
+        instead = {"item": ("title",), "tag": KINDS}.get(role, ())
+        if role not in chosen and chosen.keys().isdisjoint(instead):
             missing, way_out = _UNCLEAR[role]
             no_header = " If its first line is no header, pass --no-header." if names else ""
             raise DataError(
@@ -373,6 +402,24 @@ def choose_columns(
                 + (no_header if role == "item" else "")
             )
     return chosen
+
+
+def _by_kind(
+    chosen: Mapping[str, str | int], names: Sequence[str], *, only: bool
+) -> dict[str, str | int]:
+    """The chosen columns, where those whose names are kinds of tags take the place of the tag."""
+    # With ``only``, just the one that was chosen for the tag.
+    others = {role: column for role, column in chosen.items() if role != "tag"}
+    column = chosen.get("tag")
+    if isinstance(column, int) and column < len(names):
+        column = names[column]
+    kinds: dict[str, str | int] = {}
+    for name in [column] if only else names:
+        word = str(name).strip().casefold()
+        kind = COLUMN_KINDS.get(word, COLUMN_KINDS.get(word.removesuffix("s")))
+        if kind is not None and name is not None and name not in others.values():
+            kinds.setdefault(kind, name)
+    return others | kinds if column is None or column in kinds.values() else dict(chosen)
 
 
 def _match_tracks(library: Library, frame: pl.DataFrame) -> pl.DataFrame:

@@ -34,6 +34,7 @@ from harmonium.library.store.schema import (
     EXTRACTOR,
     GENRES,
     HIDDEN,
+    KIND,
     RENAMED,
     VERSION,
     setting,
@@ -154,6 +155,12 @@ class Library:
     def hidden_tags(self) -> set[str]:
         """The tags that are neither learnt nor predicted."""
         return set(self.settings.beginning_with(HIDDEN))
+
+    def kinds(self) -> dict[str, str]:
+        """Tag → genre, mood, instrument, voice, era, sound or own, where it is known."""
+        tree = self.genres()
+        genres = dict.fromkeys([*tree.parents, *tree.aliases], "genre")
+        return modules.tagger.builtin_kinds() | genres | self.settings.beginning_with(KIND)
 
     def renamed_tags(self) -> dict[str, str]:
         """Former name of a tag → its present name."""
@@ -531,6 +538,20 @@ class Library:
         change = modules.edits.hide_tag(self, tag)
         self._learn(learn)
         return change
+
+    def set_kind(self, *tags: str, kind: str) -> int | None:
+        """Set the kind of tags, which says where they are written; the number of the change.
+
+        None if they were of this kind. `kinds` lists the kinds of all tags.
+        """
+        return modules.edits.set_kind(self, tags, kind)
+
+    def write_fields(self, fields: Mapping[str, str | None] | None = None) -> dict[str, str]:
+        """Kind of tags, or tag → the field that it is written to; and first change some of them.
+
+        ``fields`` is remembered in the library; None is the usual field.
+        """
+        return modules.write.write_fields(self, fields or {})
 
     def forget(self, *tracks: TrackName, learn: bool = True) -> int | None:
         """Remove tracks from the library; the number of the change, None if nothing changed."""

@@ -20,7 +20,7 @@ import sqlalchemy as sa
 from numpy.typing import NDArray
 
 from harmonium.arrays import Floats, Ids, Mask
-from harmonium.data.tag_names import AUDIO_FEATURES, normalise_tag, possible_parts
+from harmonium.data.tag_names import AUDIO_FEATURES, OWN, normalise_tag, possible_parts
 from harmonium.errors import DataError, did_you_mean
 from harmonium.library.library import Library
 from harmonium.library.search import SOURCES, Found, feature_place, parse, rank
@@ -29,7 +29,7 @@ from harmonium.library.store.models import Owner, Steps, packed, steps_of, unpac
 from harmonium.library.store.opinions import Agreement, VerdictTable, agreed_tags
 from harmonium.library.store.schema import BLOCK, prediction, track
 from harmonium.library.store.tracks import SoundVectors, Track, track_name, update_sound_vectors
-from harmonium.library.tagger import OTHER, Tagger, no_model, tag_groups, thresholds_for
+from harmonium.library.tagger import Tagger, no_model, thresholds_for
 
 T = TypeVar("T")
 ORDERS = (
@@ -108,7 +108,7 @@ class Facet:
 
     tag: str
     shown: str
-    group: str
+    kind: str
     n: int
 
 
@@ -342,9 +342,14 @@ class Snapshot:
         """How this library spells a tag."""
         return self.spellings.get(tag, tag)
 
-    def group(self, tag: str) -> str:
-        """The kind of a tag, if known: genre, mood, instrument …; else other."""
-        return tag_groups().get(tag, OTHER)
+    @_part
+    def kinds(self) -> dict[str, str]:
+        """Tag → its kind, where it is known."""
+        return self.library.kinds()
+
+    def kind(self, tag: str) -> str:
+        """The kind of a tag: genre, mood, instrument, voice, era, sound or own."""
+        return self.kinds.get(tag, OWN)
 
     def owner(self, tag: str) -> Owner:
         """Whose tag it is: learnt here, of the built-in model, or only people's."""
@@ -603,7 +608,7 @@ class Snapshot:
             for tag, n in self._people_add(np.isin(self.verdicts.tracks, ids)).items():
                 counts[tag] = counts.get(tag, 0) + n
         best = sorted(((tag, n) for tag, n in counts.items() if n > 0), key=lambda x: (-x[1], x[0]))
-        return [Facet(tag, self.shown(tag), self.group(tag), n) for tag, n in best[:MAX_FACETS]]
+        return [Facet(tag, self.shown(tag), self.kind(tag), n) for tag, n in best[:MAX_FACETS]]
 
     def _people_add(self, chosen: Mask) -> dict[str, int]:
         """Tag → how many of the ``chosen`` rows people gave it, less those it was predicted for."""

@@ -64,7 +64,6 @@ BUILTIN = "shipped"  # what the built-in model is called in libraries, and its r
 PART, PLACES = "shipped.model", "shipped.places"
 """The arrays of a library's own model that hold the built-in one's file, and where in the
 vocabulary its tags are."""
-OTHER = "other"  # the group of a tag whose group is not known
 USUAL_PRECISION = 0.8  # the precision of what is written
 DOUBT = 0.2  # the share of tags about which a bound may be wrong
 PRIOR = 10.0  # the number of held-out tracks that count as much as the probabilities themselves
@@ -546,11 +545,12 @@ def model_of_file(data: bytes, extractor: str) -> StoredModel:
 
 
 @cache
-def tag_groups() -> dict[str, str]:
-    """Tag → genre, mood, instrument, voice, era or sound; for the tags of which it is known."""
-    tree = builtin_tree()
+def builtin_kinds() -> dict[str, str]:
+    """Tag → its kind, for the genres of the built-in tree and the words of the built-in model."""
+    report, tree = builtin_model().report, builtin_tree()
     genres = dict.fromkeys([*tree.aliases, *tree.parents], "genre")
-    return genres | {tag["tag"]: tag["group"] for tag in builtin_model().report["tags"]}
+    kinds = {tag["tag"]: tag["group"] for tag in report["tags"]}
+    return genres | {word: kinds[tag] for word, tag in report["aliases"].items()} | kinds
 
 
 # How often a tag is right. -----------------------------------------------------------------------

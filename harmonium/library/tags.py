@@ -52,7 +52,7 @@ class TagEntry:
 
     tag: str
     shown: str  # as this library spells it
-    group: str
+    kind: str
     owner: Owner
     auc: float | None  # for held-out tracks
     examples: int  # tracks that the model has learnt it from
@@ -81,7 +81,7 @@ def list_tags(snapshot: Snapshot) -> list[TagEntry]:
             TagEntry(
                 tag,
                 snapshot.shown(tag),
-                snapshot.group(tag),
+                snapshot.kind(tag),
                 snapshot.owner(tag),
                 report.get("auc"),
                 int(report.get("examples") or 0),
@@ -251,7 +251,7 @@ class MappedTag:
 
     tag: str
     shown: str
-    group: str
+    kind: str
     x: float  # from 0 to 1, as y
     y: float
     size: float  # from 0 to 1: by how many tracks have it
@@ -281,7 +281,7 @@ def tag_map(snapshot: Snapshot) -> TagMap:
     shares = dict(zip(snapshot.places, snapshot.reached.mean(axis=1), strict=True))
     most = max(max(shares.values(), default=0.0), 1e-9)
     tags = [
-        MappedTag(tag, snapshot.shown(tag), snapshot.group(tag), x, y, np.sqrt(shares[tag] / most))
+        MappedTag(tag, snapshot.shown(tag), snapshot.kind(tag), x, y, np.sqrt(shares[tag] / most))
         for tag, (x, y) in zip(names, _positions(J).tolist(), strict=True)
     ]
     return TagMap(tags, _links(names, J))

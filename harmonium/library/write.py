@@ -21,10 +21,16 @@ import polars as pl
 import sqlalchemy as sa
 
 from harmonium.arrays import Ids
-from harmonium.data.tag_names import normalise_tag, possible_parts
+from harmonium.data.tag_names import KINDS, normalise_tag, possible_parts
 from harmonium.errors import DataError, FileChangedError, FileTagError, LibraryError, counted
 from harmonium.library import filetags
-from harmonium.library.filetags.rules import join_layers, make_rules
+from harmonium.library.filetags.rules import (
+    KIND_FIELDS,
+    NOWHERE,
+    fold,
+    join_layers,
+    make_rules,
+)
 from harmonium.library.library import Library, Progress
 from harmonium.library.store.changes import Change, UndoReport, WrittenFile
 from harmonium.library.store.database import batches, stored_path
@@ -94,15 +100,33 @@ class WriteReport:
 
 
 def library_rules(library: Library, layers: Sequence[Mapping[str, Any]]) -> filetags.Rules:
-    """Rules made of layers; with a tree of genres, kinds of a genre on the whitelist become it."""
+    """Rules made of layers, over those of the kinds of tags.
+
+    With a tree of genres, those below a genre on the whitelist are written as that genre. Where
+    ``default_field`` is set, it is that of all tags that no rule names.
+    """
     whole = join_layers(layers)
     tree, whitelist = library.genres(), whole.get("whitelist")
-    if not tree or not whitelist:
-        return make_rules([whole])
-    spellings = library.spellings()
-    nearest = {tag: tree.in_list(tag, whitelist) or tag for tag in library.snapshot().known}
-    aliases = {tag: spellings.get(name, name) for tag, name in nearest.items() if tag != name}
-    return make_rules([{"aliases": aliases}, whole])
+    aliases: dict[str, str] = {}
+    if tree and whitelist:
+        spellings = library.spellings()
+        nearest = {tag: tree.in_list(tag, whitelist) or tag for tag in library.snapshot().known}
+        aliases = {tag: spellings.get(name, name) for tag, name in nearest.items() if tag != name}
+    fields = {} if "default_field" in whole else KIND_FIELDS
+    return make_rules([{"fields": fields, "kinds": library.kinds(), "aliases": aliases}, whole])
+
+
+def write_fields(library: Library, new: Mapping[str, str | None]) -> dict[str, str]:
+    """Kind or tag → its field, by what the library remembers; ``new`` is remembered first."""
+    kept = library.settings.get(RULES_SETTING, {})
+    if new:
+        fields = {fold(name): field for name, field in kept.get("fields", {}).items()}
+        fields |= {fold(name): field for name, field in new.items()}
+        kept |= {"fields": {name: field for name, field in fields.items() if field is not None}}
+        library_rules(library, [kept])
+        library.settings.set(RULES_SETTING, kept)
+    rules = library_rules(library, [kept])
+    return dict.fromkeys(KINDS, rules.default_field or NOWHERE) | dict(rules.fields)
 
 
 # Which tags. ----------------------------------------------------------------------------------
@@ -198,6 +222,7 @@ class OutlinedTag:
 
     tag: str
     shown: str
+    kind: str
     n: int  # tracks whose files would get it
     precision: float | None  # how often the model is right about it, for held-out tracks
     expected_wrong: float  # how many that the model adds will be wrong, by their probabilities
@@ -263,7 +288,8 @@ def write_outline(
             right = tagger.precision(place, float(thresholds[place]))
         wrong = float((1 - p[guessed]).sum())
         elsewhere = bool(guessed.any()) and not own[place]
-        tags.append(OutlinedTag(tag, snapshot.shown(tag), n, right, wrong, accepted, elsewhere))
+        about = (tag, snapshot.shown(tag), snapshot.kind(tag), n)
+        tags.append(OutlinedTag(*about, right, wrong, accepted, elsewhere))
     tags.sort(key=lambda one: (-one.n, one.tag))
     curves = [] if tagger is None else tagger.curves
     not_reached: dict[str, float | None] = {}
@@ -335,8 +361,10 @@ def _plan_file(
         inside = {part for value in values for part in possible_parts(value)} - found.keys()
         tags = {tag: score for tag, score in tags.items() if normalise_tag(tag) not in inside}
         there = {tag: found[name] for tag in tags if (name := normalise_tag(tag)) in found}
-    names = {**spellings, **there, **rules.aliases}
-    change = filetags.plan_write(path, tags, replace(rules, aliases=names), features)
+    spelt = {tag: spellings[tag] for tag in tags if tag in spellings}
+    names = {**spelt, **there, **rules.aliases}
+    kinds = {tag: rules.kinds[tag] for tag in tags if tag in rules.kinds}
+    change = filetags.plan_write(path, tags, replace(rules, aliases=names, kinds=kinds), features)
     guessed = {names.get(tag, tag): p for tag, p in tags.items() if p < 1}
     return PlannedFile(track, change, guessed)
 

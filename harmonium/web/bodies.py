@@ -39,6 +39,7 @@ Text = Annotated[str, AfterValidator(errors.readable)]  # a file's name, as far 
 AudioFeatures = Annotated[
     dict[str, float], Field(description="Audio features, such as energy, from 0 to 1.")
 ]
+TAG_ACTIONS = ("/rename", "/hide", "/kind")  # ends of paths that are not tags
 IfAny = BeforeValidator(lambda value: value is not None)
 
 
@@ -80,6 +81,18 @@ class NewName(Asked):
     """The new name of a tag."""
 
     to: TagName
+
+
+class KindAsked(Asked):
+    """The kind of a tag."""
+
+    kind: Literal["genre", "mood", "instrument", "voice", "era", "sound", "own"]
+
+
+class FieldsAsked(Asked):
+    """Kind or tag → its field in files; null: the usual one."""
+
+    fields: dict[TagName, Literal["genre", "mood", "grouping", "comment", "none"] | None]
 
 
 class TeachAnswer(Asked):
@@ -238,6 +251,7 @@ Change = answer(
 Changes = answer("Changes", changes=[Change])
 Undone = answer("Undone", change=int, complete=bool, done=int, left=int, problems=[str])
 FieldChange = answer("FieldChange", field=str, before=[Text], after=[Text])
+WriteFields = answer("WriteFields", fields=dict[str, str])
 UnreachedTag = answer("UnreachedTag", tag=str, best=float | None)
 PlannedFile = answer("PlannedFile", track=TrackLine, fields=[FieldChange], guessed=dict[str, float])
 WritePlan = answer(
@@ -353,10 +367,10 @@ def install_errors(app: FastAPI) -> None:
 def _methods(app: FastAPI, request: Request) -> list[str]:
     """The methods that a path supports; several routes may have the same path."""
     found: set[str] = set()
-    for method in ("GET", "POST", "DELETE"):
+    for method in ("GET", "POST", "PUT", "DELETE"):
         scope = dict(request.scope, method=method)
         if any(route.matches(scope)[0] == Match.FULL for route in app.router.routes):
             found.add(method)
-    if request.scope["path"].endswith(("/rename", "/hide")):  # not tags that end so
+    if request.scope["path"].endswith(TAG_ACTIONS):
         found.discard("GET")
     return sorted(found)

@@ -242,11 +242,17 @@ def hide(service: UsedService, tag: TagPath) -> dict[str, Any]:
     return {"change": service.library().hide(tag, learn=False)}
 
 
+@router.put("/tags/{tag:path}/kind", tags=["tags"], response_model=bodies.ChangeNumber)
+def set_kind(service: UsedService, tag: TagPath, asked: bodies.KindAsked) -> dict[str, Any]:
+    """Set the kind of a tag, which says to which field of the files it is written."""
+    return {"change": service.library().set_kind(tag, kind=asked.kind)}
+
+
 @router.get("/tags/{tag:path}", tags=["tags"], response_model=bodies.TagDetail)
 def one_tag(service: UsedService, tag: TagPath) -> TagDetail:
     """A tag with its precision and recall, related tags, and tracks to look at."""
-    if tag.endswith(("/rename", "/hide")):
-        raise Problem(405, "Use POST for this.")
+    if tag.endswith(bodies.TAG_ACTIONS):
+        raise Problem(405, "Use POST for this, or PUT for the kind.")
     library = service.library()
     with service.limited("describing a tag", 2, wait=10.0):
         return library.tag_detail(tag)
@@ -330,6 +336,18 @@ def plan(
             for one in files
         ],
     }
+
+
+@router.get("/write/fields", tags=["write"], response_model=bodies.WriteFields)
+def fields(service: UsedService) -> dict[str, Any]:
+    """Which field each kind of tags is written to, and each tag that has a field of its own."""
+    return {"fields": service.library().write_fields()}
+
+
+@router.put("/write/fields", tags=["write"], response_model=bodies.WriteFields)
+def set_fields(service: UsedService, asked: bodies.FieldsAsked) -> dict[str, Any]:
+    """Set the fields of kinds of tags or of tags, for this and later writing; null: the usual."""
+    return {"fields": service.library().write_fields(asked.fields)}
 
 
 @router.get("/models", tags=["models"], response_model=bodies.Models)

@@ -16,7 +16,7 @@ from harmonium.errors import DataError, counted
 from harmonium.files import user_cache_folder
 from harmonium.library.answers import Completion, Improvement, tags_by_sound, tags_of_track
 from harmonium.library.store.tracks import FORGOTTEN, Track
-from harmonium.library.tagger import Tagger, builtin_model
+from harmonium.library.tagger import Tagger, builtin_kinds, builtin_model
 from harmonium.library.tagging import TagsOverTime, extractor_named
 from harmonium.library.tags import Why
 from harmonium.web import bodies
@@ -251,7 +251,7 @@ async def tag_file(
 
 
 def _file_tags(service: Service, path: str, name: str) -> dict[str, Any]:
-    tagger, spellings = _tagger(service)
+    tagger, spellings, kinds = _tagger(service)
     try:
         extractor = extractor_named(tagger.extractor)
     except DataError as error:
@@ -263,14 +263,14 @@ def _file_tags(service: Service, path: str, name: str) -> dict[str, Any]:
             raise Problem(413, str(error)) from None
     p = tagger.probabilities(np.array([features], np.float32))[0]
     values = {name: float(p[j]) for name, j in tagger.features.items()}
-    tags = tags_by_sound(tagger, p, spellings)
+    tags = tags_by_sound(tagger, p, spellings, kinds)
     return {"name": name, "duration": duration, "tags": tags, "features": values}
 
 
-def _tagger(service: Service) -> tuple[Tagger, dict[str, str]]:
-    """The model in use or the built-in one, and how tags are spelt."""
+def _tagger(service: Service) -> tuple[Tagger, dict[str, str], dict[str, str]]:
+    """The model in use or the built-in one, how tags are spelt, and their kinds."""
     library = service.library_if_any()
     snapshot = None if library is None else library.snapshot()
     if snapshot is not None and snapshot.tagger is not None:
-        return snapshot.tagger, snapshot.spellings
-    return Tagger(builtin_model()), {}
+        return snapshot.tagger, snapshot.spellings, snapshot.kinds
+    return Tagger(builtin_model()), {}, builtin_kinds()

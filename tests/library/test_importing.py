@@ -26,7 +26,7 @@ from harmonium.library.store.schema import track_copy
 from harmonium.library.store.tracks import EMPTY, NONE, SEVERAL, Track, TrackFinder
 
 ROLES = dict.fromkeys(("item", "artist", "title", "tag", "user", "value"))
-NEEDED = ("user", "item", "tag")
+NEEDED = ("item", "tag")
 
 
 def table(folder, text, name="tags.csv"):
@@ -109,32 +109,35 @@ def test_the_path_of_a_copy_means_the_track_that_it_is_a_copy_of(library):
 
 
 @pytest.mark.parametrize(
-    ("names", "named", "person", "expected"),
+    ("names", "named", "n_columns", "expected"),
     [
-        ("user item tag", {}, False, "user item tag"),
-        ("Path Tag", {}, True, "item=Path tag=Tag"),
-        ("listener artist title label", {}, False, "user=listener artist title tag=label"),
-        ("user_id track_id title tag", {}, False, "user=user_id item=track_id title tag"),
-        ("a b c", {"item": "a", "tag": "c"}, True, "item=a tag=c"),
-        ("user path tag", {"item": "tag", "tag": "path"}, False, "item=tag tag=path user"),
-        ("", {}, False, "user=0 item=1 tag=2"),
-        ("", {}, True, "item=0 tag=1"),
+        ("user item tag", {}, 0, "user item tag"),
+        ("Path Tag", {}, 0, "item=Path tag=Tag"),
+        ("listener artist title label", {}, 0, "user=listener artist title tag=label"),
+        ("user_id track_id title tag", {}, 0, "user=user_id item=track_id title tag"),
+        ("a b c", {"item": "a", "tag": "c"}, 0, "item=a tag=c"),
+        ("user path tag", {"item": "tag", "tag": "path"}, 0, "item=tag tag=path user"),
+        ("path Mood Styles key", {}, 0, "item=path mood=Mood genre=Styles"),
+        ("path tag mood", {}, 0, "item=path tag"),
+        ("path genre mood", {"tag": 2}, 0, "item=path mood"),
+        ("", {}, 3, "user=0 item=1 tag=2"),
+        ("", {}, 2, "item=0 tag=1"),
     ],
 )
-def test_columns_are_told_from_their_names(names, named, person, expected):
+def test_columns_are_told_from_their_names(names, named, n_columns, expected):
     pairs = (part.partition("=") for part in expected.split())
     wanted = {role: name or role for role, _, name in pairs}
-    found = choose_columns(ROLES | named, NEEDED[person:], "t.csv", names.split())
+    found = choose_columns(ROLES | named, NEEDED, "t.csv", names.split(), n_columns)
     assert {role: str(column) for role, column in found.items()} == wanted
 
 
 @pytest.mark.parametrize(
     ("names", "message"),
-    [("user tag", "--item"), ("user path", "--tag"), ("path tag", "--person"), ("", "2 columns")],
+    [("user tag", "--item"), ("user path", "--tag"), ("", "1 column")],
 )
 def test_what_is_not_clear_is_asked_for(names, message):
     with pytest.raises(DataError, match=message):
-        choose_columns(ROLES, NEEDED, "t.csv", names.split(), 2)
+        choose_columns(ROLES, NEEDED, "t.csv", names.split(), 1)
 
 
 # The first line
@@ -440,3 +443,54 @@ def test_the_command_says_what_was_imported_and_what_was_not(tmp_path):
     done = CliRunner().invoke(app, ["import", "tags.csv", "--features", str(table), "-L", place])
     assert done.exit_code == 2
     assert "is an import of its own" in done.stderr
+
+
+# Kinds of tags
+
+
+def test_columns_of_a_wide_table_give_their_tags_a_kind(library, tmp_path):
+    add_tracks(library, 3)
+    text = "path,Genre,Mood,Instruments\n000.mp3,Krautpop,Bitter; Rainy,\n001.mp3,,Rainy,Theremin\n"
+    report = import_table(library, table(tmp_path, text))
+    assert report.people == ["me"]
+    assert (report.n_rows, report.n_matched, report.left_out) == (2, 2, {})
+    kinds = {one.tag: one.kind for one in library.tags()}
+    assert kinds == {
+        "krautpop": "genre",
+        "bitter": "mood",
+        "rainy": "mood",
+        "theremin": "instrument",
+    }
+    library.undo()
+    assert "krautpop" not in library.kinds()
+
+
+def test_kinds_come_from_fields_then_words_and_what_was_set_stays(library, tmp_path):
+    files = {"genre": ["Krautpop", "Mellow", "Rap"], "mood": ["Rainy", "Pop"]}
+    library.tracks.put([Track("/a", "a", file_tags=files)])
+    import_file_tags(library, fields=["genre", "mood"])
+    library.say(1, "sunday morning", "female vocals")
+    kinds = {one.tag: one.kind for one in library.tags()}
+    assert (kinds["krautpop"], kinds["mellow"], kinds["rainy"]) == ("genre", "mood", "mood")
+    assert (kinds["rap"], kinds["pop"]) == ("genre", "genre")
+    assert (kinds["sunday morning"], kinds["female vocals"]) == ("own", "voice")
+    change = library.set_kind("Rainy", "krautpop", kind="own")
+    import_table(library, table(tmp_path, "path,mood\n/a,rainy\n"))
+    assert library.snapshot().kind("rainy") == "own"
+    library.rename("rainy", "wet")
+    assert library.snapshot().kind("wet") == "own"
+    library.undo()
+    library.undo(change)
+    assert library.snapshot().kind("rainy") == "mood"
+    assert library.set_kind("rainy", kind="mood") is None
+    with pytest.raises(DataError, match="'kind'"):
+        library.set_kind("rainy", kind="feeling")
+
+
+def test_the_fields_of_kinds_and_tags_are_remembered(library):
+    assert library.write_fields()["voice"] == "grouping"
+    found = library.write_fields({"mood": "comment", "Rainy": "mood", "era": "none"})
+    assert (found["mood"], found["rainy"], found["era"]) == ("comment", "mood", "none")
+    assert library.write_fields({"mood": None}) == found | {"mood": "mood"}
+    with pytest.raises(DataError, match="fields"):
+        library.write_fields({"mood": "title"})

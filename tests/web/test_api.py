@@ -149,6 +149,8 @@ def test_one_shape_for_every_error(client):
         (client.get("tracks/9999"), 404, "not_found"),
         (client.get("nowhere"), 404, "not_found"),
         (client.put("library"), 405, "bad_request"),
+        (client.put("tags/rock/kind", json={"kind": "?"}), 400, "bad_request"),
+        (client.put("write/fields", json={"fields": {"mood": "title"}}), 400, "bad_request"),
         (client.post("tracks/1/say", json={"yes": [""]}), 400, "bad_request"),
         (client.post("tracks/1/say", content=b"{", headers=as_json), 400, "bad_request"),
         (client.get("tracks/1/audio"), 404, "not_found"),
@@ -271,14 +273,19 @@ def test_what_is_planned_is_written_and_undone_to_the_byte(world):
     client, folder, _ = world
     before = {path: path.read_bytes() for path in folder.iterdir()}
     client.post("tracks/1/say", json={"yes": ["Surf Rock"], "no": ["rock", "jazz", "live"]})
+    fields_of_kinds = client.get("write/fields").json()["fields"]
     plan = client.get("write/plan", params={"precision": 0, "ignore": "live"}).json()
     tags = {tag["tag"]: tag for tag in plan["tags"]}
     assert tags["surf rock"]["n"] == 1
+    assert (tags["surf rock"]["kind"], fields_of_kinds["own"]) == ("own", "grouping")
     assert tags["surf rock"]["expected_wrong"] == 0
     assert not tags["live"]["accepted"]
     fields = {one["track"]["id"]: one["fields"] for one in plan["preview"]}
     assert fields[1][0]["after"] == ["Surf Rock"]
     assert plan["files"] == len(plan["preview"])
+    client.put("tags/surf rock/kind", json={"kind": "mood"})
+    answer = client.put("write/fields", json={"fields": {"mood": "genre"}}).json()["fields"]
+    assert answer == fields_of_kinds | {"mood": "genre"}
     job = client.post("write", json={"precision": 0, "ignore": ["live"], "skip": [2]}).json()
     result = finished(client, job)["result"]
     assert result["written"] == plan["files"] - 1

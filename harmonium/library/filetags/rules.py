@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeAlias, get_args
 
-from harmonium.data.tag_names import normalise_tag
+from harmonium.data.tag_names import KINDS, OWN, normalise_tag
 from harmonium.errors import DataError
 from harmonium.files import read_toml
 from harmonium.library.filetags.formats import FIELDS, GROUPING_FRAMES, Id3Options, Values
@@ -20,6 +20,9 @@ Mode: TypeAlias = Literal["merge", "append", "overwrite", "only-if-empty"]
 GivenTags: TypeAlias = Mapping[str, float] | Iterable[str]
 
 MODES: tuple[str, ...] = get_args(Mode)
+KIND_FIELDS = {**dict.fromkeys(KINDS, "grouping"), "genre": "genre", "mood": "mood"}
+"""Kind of tags → the field that it is written to by default."""
+NOWHERE = "none"  # in place of a field: not written
 _IN_COMMENT = re.compile("[,;\n]")  # what separates tags in a comment
 
 
@@ -44,9 +47,11 @@ class Rules:
         "overwrite": only the tags;
         "only-if-empty": the tags, if the field was empty.
         A field without tags to write is left alone in every mode.
-    fields : tag → "genre", "mood", "grouping" or "comment". The comment is a text: tags are added
-        after the existing text, with "; " between them
+    fields : tag, or kind of tags → "genre", "mood", "grouping", "comment", or "none", which leaves
+        them out. The comment is a text: tags are added after the existing text, with "; " between
+        them
     default_field : the field of tags that ``fields`` does not name; None leaves them out
+    kinds : tag → its kind, one of `KINDS`; a library knows those of its tags
     whitelist : if given, only these tags are written
     ignore : tags that are not written
     aliases : tag → the name that is written instead
@@ -60,6 +65,7 @@ class Rules:
     mode: Mode = "merge"
     fields: Mapping[str, str] = field(default_factory=dict)
     default_field: str | None = "genre"
+    kinds: Mapping[str, str] = field(default_factory=dict)
     whitelist: Collection[str] | None = None
     ignore: Collection[str] = ()
     aliases: Mapping[str, str] = field(default_factory=dict)
@@ -76,7 +82,7 @@ class Rules:
         _check("default_field", self.default_field, (*FIELDS, None))
         _check("scores", self.scores, (True, False))
         _check("features", self.features, (True, False))
-        for option in ("fields", "aliases"):
+        for option in ("fields", "kinds", "aliases"):
             if not isinstance(getattr(self, option), Mapping):
                 raise DataError(f"'{option}' must be a table of tags and texts.")
         for option in ("whitelist", "ignore"):
@@ -86,7 +92,9 @@ class Rules:
             for tag in given or ():
                 _checked_name(tag, option)
         for tag, name in self.fields.items():
-            _check(f"fields[{tag!r}]", name, FIELDS)
+            _check(f"fields[{tag!r}]", name, (*FIELDS, NOWHERE))
+        for tag, kind in self.kinds.items():
+            _check(f"kinds[{tag!r}]", kind, KINDS)
         for name in self.aliases.values():
             _checked_name(name, "aliases")
         if not isinstance(self.separator, str) or not self.separator or "\0" in self.separator:
@@ -106,6 +114,7 @@ class Rules:
         # Where several tags have one name, the first spelling and the highest score count.
         aliases = {fold(tag): name.strip() for tag, name in self.aliases.items()}
         fields = {fold(tag): name for tag, name in self.fields.items()}
+        kinds = {fold(tag): kind for tag, kind in self.kinds.items()}
         ignored = set(map(fold, self.ignore))
         allowed = None if self.whitelist is None else set(map(fold, self.whitelist))
         found: dict[str, dict[str, tuple[str, float]]] = {}  # by field and folded name
@@ -113,12 +122,14 @@ class Rules:
         for tag, score in _scored(tags, needed=self.scores):
             name = aliases.get(fold(tag), tag)
             keys = (fold(tag), fold(name))
-            where = next((fields[key] for key in keys if key in fields), self.default_field)
+            kind = next((kinds[key] for key in keys if key in kinds), OWN)
+            named = (fields[key] for key in (*keys, kind) if key in fields)
+            where = next(named, self.default_field)
             if not ignored.isdisjoint(keys):
                 left_out.append(UnwrittenTag(tag, "on the ignore list"))
             elif allowed is not None and allowed.isdisjoint(keys):
                 left_out.append(UnwrittenTag(tag, "not on the whitelist"))
-            elif where is None:
+            elif where in (None, NOWHERE):
                 left_out.append(UnwrittenTag(tag, "no field is named for it"))
             else:
                 there = found.setdefault(where, {})
@@ -145,7 +156,7 @@ def make_rules(layers: Sequence[Mapping[str, Any]]) -> Rules:
     whole = join_layers(layers)
     for name in whole.keys() - set(RULE_NAMES):
         raise DataError(f"There is no rule '{name}'. The rules are {', '.join(RULE_NAMES)}.")
-    if whole.get("default_field") == "none":
+    if whole.get("default_field") == NOWHERE:
         whole["default_field"] = None
     return Rules(**whole)
 

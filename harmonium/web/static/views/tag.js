@@ -24,7 +24,7 @@ export function Tag({ id }) {
     else go("changes");
   };
   const shown = data?.shown ?? id;
-  return html`<${View} title=${shown} trail=${html`<p class="trail"><a href="#/tags">Tags</a> <span class="soft">/ ${data ? data.group : "…"}</span></p>`}
+  return html`<${View} title=${shown} trail=${html`<p class="trail"><a href="#/tags">Tags</a> <span class="soft">/ ${data ? data.kind : "…"}</span></p>`}
     aside=${data && html`<a class="button" href=${href("search", null, { q: quoted(id) })}>Its tracks</a><a class="button" href=${href("teach", null, { tag: id })}>Teach</a>
       <button onClick=${() => setAsking("rename")}>Rename</button><button onClick=${() => setAsking("merge")}>Merge</button>
       ${data.hidden ? html`<button onClick=${unhide}>Show again</button>` : html`<button onClick=${() => setAsking("hide")}>Hide</button>`}`}>

@@ -9,7 +9,7 @@ import { Bar, Choice, Empty, Problem, View, Waiting } from "../components/bits.j
 
 const COLUMNS = [
   ["shown", "Tag", ""],
-  ["group", "Kind", "wide-only"],
+  ["kind", "Kind", "wide-only"],
   ["auc", "AUC", "num"],
   ["examples", "Examples", "num"],
   ["predicted", "Predicted", "num wide-only"],
@@ -45,7 +45,7 @@ function Table({ tags }) {
     return tags.filter((tag) => (hidden || !tag.hidden) && (whose === "all" || (tag.owner !== "built-in") === (whose === "own")) && (!wanted || tag.shown.toLocaleLowerCase().includes(wanted))).sort(order);
   }, [tags, sort, wanted, hidden, whose]);
   const both = new Set(tags.map((tag) => tag.owner === "built-in")).size > 1;
-  const choose = (name) => setSort(name === column ? [name, -direction] : [name, name === "shown" || name === "group" ? 1 : -1]);
+  const choose = (name) => setSort(name === column ? [name, -direction] : [name, name === "shown" || name === "kind" ? 1 : -1]);
   const nHidden = tags.filter((tag) => tag.hidden).length;
   return html`<div class="tags-tools">
       <label class="vh" for="filter">Filter</label>
@@ -60,7 +60,7 @@ function Table({ tags }) {
         <button class="sort" onClick=${() => choose(name)}>${label}<span aria-hidden="true" class="sort-mark">${name === column ? (direction > 0 ? "▲" : "▼") : ""}</span></button></th>`)}</tr></thead>
       <tbody>${rows.map((tag) => html`<tr key=${tag.tag} class=${tag.hidden ? "hidden-tag" : ""}>
         <th scope="row"><a href=${href("tags", tag.tag)}>${tag.shown}</a>${tag.hidden && html` <span class="soft">hidden</span>`}</th>
-        <td class="wide-only soft">${tag.group === "other" && tag.owner !== "built-in" ? "own" : tag.group}</td>
+        <td class="wide-only soft">${tag.kind}</td>
         <td class="num">${tag.auc === null ? html`<span class="soft">–</span>` : html`<span class="auc"><${Bar} p=${Math.max(0, (tag.auc - 0.5) * 2)} kind="small" />${tag.auc.toFixed(2)}</span>`}</td>
         <td class="num">${count(tag.examples)}</td>
         <td class="num wide-only">${count(tag.predicted)}</td>

@@ -13,7 +13,7 @@ import { TagField } from "../components/tag-field.js";
 import { toastUndo } from "../components/toast.js";
 
 const GROUPS = ["own", "genre", "mood", "instrument", "voice", "era", "sound"];
-const NAMES = { own: "Your tags", genre: "Genre", mood: "Mood", instrument: "Instruments", voice: "Voice", era: "Era", sound: "Sound", other: "Other" };
+const NAMES = { own: "Your tags", genre: "Genre", mood: "Mood", instrument: "Instruments", voice: "Voice", era: "Era", sound: "Sound" };
 /** Less likely tags are hidden behind a button. */
 const UNLIKELY = 0.1;
 
@@ -138,7 +138,7 @@ function Tags({ track, put, reload }) {
     announce("Discarded.");
   };
 
-  const added = [...answers.keys()].filter((tag) => !known.has(tag)).map((tag) => ({ tag, shown: tag, group: null, probability: null, said: null, people: { yes: 0, no: 0 }, fresh: true }));
+  const added = [...answers.keys()].filter((tag) => !known.has(tag)).map((tag) => ({ tag, shown: tag, kind: null, probability: null, said: null, people: { yes: 0, no: 0 }, fresh: true }));
   const tags = [...track.tags, ...added];
   const wanted = filter.trim().toLocaleLowerCase();
   const likely = (tag) => wanted ? tag.shown.toLocaleLowerCase().includes(wanted) || tag.tag.includes(wanted)
@@ -179,7 +179,7 @@ function Tags({ track, put, reload }) {
 function grouped(tags) {
   const kinds = new Map();
   for (const tag of tags) {
-    const kind = tag.group && tag.group !== "other" ? tag.group : tag.owner === "built-in" ? "other" : "own";
+    const kind = tag.kind ?? "own";
     kinds.set(kind, [...(kinds.get(kind) ?? []), tag]);
   }
   const place = (kind) => (GROUPS.indexOf(kind) + GROUPS.length + 1) % (GROUPS.length + 1);
