@@ -271,7 +271,7 @@ def test_two_that_write_tags_leave_whole_files_that_can_be_undone(place, tmp_pat
     for _, errors in both([work], [work]):
         refused = [line for line in errors.splitlines() if line]
         assert all("another program" in line or "plan again" in line for line in refused), errors
-    assert all(read_tags(song).genre == ("surf rock",) for song in songs)
+    assert all(read_tags(song).grouping == ("surf rock",) for song in songs)
     with Library.open(place) as library:
         for change in library.changes.list():
             if change.command == "write":
