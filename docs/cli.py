@@ -47,7 +47,7 @@ script instead. For the script of another shell: `_HARMONIUM_COMPLETE=source_zsh
 | variable | |
 |---|---|
 | `HARMONIUM_LIBRARY` | the library, unless `--library` names one: a path or a URL |
-| `HARMONIUM_PERSON` | whose tags `say`, `review`, `import` and `serve` save, unless `--person` is given |
+| `HARMONIUM_PERSON` | whose tags `say`, `review`, `import` and `serve` save, without `--person` |
 | `HARMONIUM_CACHE` | the folder of cached features |
 | `HARMONIUM_DATA` | the folder of the public datasets |
 | `NO_COLOR` | if set, no colours |

@@ -100,7 +100,7 @@ def test_a_server_that_is_stopped_or_killed_goes_on_where_it_was(songs, how):
         _, said = it.communicate(timeout=60)
     assert it.returncode in (0, -how)
     assert "Traceback" not in said
-    genres = [set(read_tags(str(file)).genre) for file in files]  # each can be read
+    genres = [set(read_tags(str(file)).grouping) for file in files]  # each can be read
     assert all(genre in (set(), {"surf rock"}, {"surf rock", LAST}) for genre in genres)
     with Library.open(place) as library:
         (record,) = library.settings.get(jobs.SETTING)
@@ -111,7 +111,7 @@ def test_a_server_that_is_stopped_or_killed_goes_on_where_it_was(songs, how):
             time.sleep(0.05)
         assert (found["state"], found["result"]["failed"]) == ("done", 0)
         assert LAST in client.get("tracks/1").text
-    assert all("surf rock" in read_tags(str(file)).genre for file in files)
+    assert all("surf rock" in read_tags(str(file)).grouping for file in files)
 
 
 def test_a_job_of_a_server_that_is_gone_is_shown_and_training_is_not_begun_again(songs):

@@ -85,10 +85,10 @@ def test_hostile_names_are_names(place, tmp_path, monkeypatch):
     written = shown(run_main("write", "-L", place, "--yes", "--precision", "0"))
     assert written.exit_code == 0, written.stderr
     for path in paths.values():
-        assert "odd" in read_tags(path).genre
+        assert "odd" in read_tags(path).grouping
     assert shown(run_main("undo", "-L", place)).exit_code == 0
     for path in paths.values():
-        assert read_tags(path).genre == ()
+        assert read_tags(path).grouping == ()
     assert not Path("owned").exists()
     failures = tmp_path / "failed.csv"
     for name in NAMES:
