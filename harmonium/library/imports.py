@@ -29,14 +29,12 @@ from harmonium.data.tag_names import (
     speller,
 )
 from harmonium.errors import DataError, FileTagError, LibraryError, counted
-from harmonium.library.answers import ME
 from harmonium.library.filetags import FIELDS, UndoRecord, genre_names
 from harmonium.library.library import Library
 from harmonium.library.store.changes import SETTING
 from harmonium.library.store.opinions import Kind
 from harmonium.library.store.schema import EXTRACTOR, FOLDERS, KIND, change, written_file
 from harmonium.library.store.tracks import TrackFinder
-from harmonium.library.tagger import builtin_kinds
 
 MAX_TAG_LENGTH = 100  # of a tag from a file, in characters; what is longer is a text
 SPLIT_FIELDS = dict.fromkeys(("grouping", "comment"), (",", ";", "\n"))
@@ -98,7 +96,7 @@ def import_table(
     user: str | int | None = None,
     value: str | int | None = None,
     person: str | None = None,
-    default_person: str = ME,
+    default_person: str = "me",
     aliases: Mapping[str, str] | None = None,
     header: bool = True,
     delimiter: str | None = None,
@@ -331,9 +329,10 @@ def _keep(
             frame, change=number, kind=kind, replace=replace
         )
         n_kinds = 0
-        kinds = library.kinds() if kind == "file" else library.settings.beginning_with(KIND)
+        kinds = library.kinds()
+        settled = kinds if kind == "file" else library.settings.beginning_with(KIND)
         for tag, new in frame.select("tag", "kind").unique("tag", maintain_order=True).iter_rows():
-            if new in KINDS and tag not in kinds and builtin_kinds().get(tag) != new:
+            if new in KINDS and tag not in settled and kinds.get(tag) != new:
                 n_kinds += library.changes.set_value(number, SETTING, KIND + tag, new)
         if dry_run:
             raise _DryRunEnds  # and takes all of it back
