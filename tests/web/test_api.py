@@ -20,7 +20,7 @@ from harmonium import DiscriminativeRBM
 from harmonium.library import Library
 from harmonium.library.filetags import read_tags
 from harmonium.library.store import database
-from harmonium.library.store.models import StoredModel
+from harmonium.library.store.models import UNREACHABLE, StoredModel
 from harmonium.library.tagger import tag_library
 from harmonium.web import jobs
 from harmonium.web import service as service_module
@@ -37,7 +37,7 @@ def place(request, tmp_path_factory):
         patch = stack.enter_context(pytest.MonkeyPatch.context())
         patch.setattr(database, "SYNCHRONOUS", "OFF")
         with Library.open(where) as library:
-            trained(library, tagged=30, artists=7)
+            trained(library, tagged=30, artists=7, features=True)
         yield where
 
 
@@ -89,6 +89,27 @@ def test_without_a_question_all_tracks_come_by_name(client):
         pages = [{"limit": 20, "offset": at, **question} for at in (0, 20, 40)]
         parts = [client.get("search", params=page).json()["hits"] for page in pages]
         assert [hit for part in parts for hit in part] == whole
+
+
+def test_audio_features_of_a_track_and_of_hits_where_asked_for(client, place):
+    values = client.get("tracks/7").json()["features"]
+    with Library.open(place) as library:
+        assert values == pytest.approx(library.audio_features(7))
+    ask = {"q": "energy:>0.5", "order": "-valence", "limit": 100}
+    hits = client.get("search", params=ask).json()["hits"]
+    assert all(set(hit["features"]) == {"energy", "valence"} for hit in hits)
+    order = [hit["features"]["valence"] for hit in hits]
+    assert order == sorted(order) != []
+    assert min(hit["features"]["energy"] for hit in hits) > 0.5
+    (hit,) = client.get("search", params={"features": True, "limit": 1}).json()["hits"]
+    assert set(hit["features"]) == set(values)
+    for wrong in ({"q": "enrgy:>0.5"}, {"order": "enrgy"}):
+        refused = client.get("search", params=wrong)
+        assert refused.status_code == 400
+        assert "energy" in refused.json()["error"]["message"]
+    paths = client.get("openapi.json").json()["paths"]
+    (asked,) = (one for one in paths["/search"]["get"]["parameters"] if one["name"] == "order")
+    assert {"name", "energy", "-energy"} <= set(asked["schema"]["enum"])
 
 
 def test_names_are_found_by_their_words_and_beside_tags(client):
@@ -189,11 +210,11 @@ def add_model(place):
         rng = np.random.default_rng(0)
         many = np.repeat(X, 20, axis=0) + rng.normal(size=(20 * len(X), X.shape[1])) * X.std(axis=0)
         Y = (rng.random((len(many), 3)) < 0.5).astype(np.float32)
-        tags = ["rock", "jazz", "live"]
+        tags = ["rock", "jazz", "energy"]
         model = DiscriminativeRBM(n_hidden=4, max_epochs=3, validation_fraction=0.0, random_state=0)
         model.fit(many.astype(np.float32), pl.DataFrame(Y, schema=tags))
         about = {"name": "DiscriminativeRBM", "vocabulary": tags, "extractor": extractor}
-        about |= {"thresholds": np.full(3, 0.05, np.float32), "report": {"precision": {}}}
+        about |= {"thresholds": np.float32([0.05, 0.05, UNREACHABLE]), "report": {"precision": {}}}
         library.models.add(StoredModel(bytes=model.to_bytes(), **about))
         tag_library(library)
 
@@ -265,7 +286,9 @@ def test_a_file_gets_tags_and_nothing_of_it_is_kept(world):
     found = answer.json()
     assert found["name"] == "new.flac"
     assert found["duration"] == pytest.approx(3, abs=0.1)
-    assert {tag["tag"] for tag in found["tags"]} == {"rock", "jazz", "live"}
+    assert {tag["tag"] for tag in found["tags"]} == {"rock", "jazz"}
+    assert 0 < found["features"].pop("energy") < 1
+    assert not found["features"]
     assert client.get("library").json()["tracks"] == 3
 
 

@@ -32,6 +32,17 @@ export const howLong = (seconds) =>
 export const listed = (names) =>
   names.length < 2 ? names.join("") : `${names.slice(0, -1).join(", ")} and ${names[names.length - 1]}`;
 
+/** Audio features, and what a high value means. */
+export const FEATURES = new Map([
+  ["energy", "How loud, fast and intense it sounds"],
+  ["valence", "How happy it sounds; low values sound sad, dark or angry"],
+  ["danceability", "How good it is to dance to: a steady, strong beat"],
+  ["acousticness", "How much of it is played on acoustic instruments"],
+  ["instrumentalness", "How little singing there is"],
+  ["liveness", "How much it sounds like a recording before an audience"],
+  ["speechiness", "How much of it is spoken"],
+]);
+
 const day = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "short" });
 export function when(text) {
   const date = new Date(text);

@@ -2,8 +2,10 @@
 
 import base64
 import re
+from dataclasses import replace
 
 import httpx
+import numpy as np
 import pytest
 from browser_pages import PATIENCE, opened_page
 from heard_library import N_TRACKS, work_quickly
@@ -11,6 +13,9 @@ from mutagen.flac import FLAC
 from playwright.sync_api import expect
 from web_server import root, serving
 
+from harmonium.data.tag_names import AUDIO_FEATURES
+from harmonium.library import Library
+from harmonium.library.store.models import UNREACHABLE
 from harmonium.web import jobs
 
 QUESTION = """() => [".question-text", ".question .hit-title"].map(
@@ -71,6 +76,51 @@ def test_a_result_is_a_playlist_and_leads_to_what_is_alike(page, address):
     page.get_by_role("link", name=re.compile("^More like")).first.click()
     expect(page.locator(".around")).to_contain_text("similar to Song")
     expect(page.locator(".hit-score").first).to_contain_text("%")
+
+
+@pytest.fixture(scope="module")
+def heard(music, tmp_path_factory):
+    """The address of the same library, with a model that knows audio features."""
+    place = tmp_path_factory.mktemp("features") / "library.db"
+    with Library.open(music / "library.db") as library, Library.open(place) as copy:
+        library.engine.raw_connection().backup(copy.engine.raw_connection().driver_connection)
+    with Library.open(place) as library:
+        model, ids = library.models.current(), library.tracks.ids()
+        P = library.predictions.probabilities(model.id, ids)
+        values = np.random.default_rng(0).random((len(ids), len(AUDIO_FEATURES)), np.float32)
+        number = library.models.add(
+            replace(
+                model,
+                vocabulary=[*model.vocabulary, *AUDIO_FEATURES],
+                thresholds=np.append(model.thresholds, [UNREACHABLE] * values.shape[1]),
+            )
+        )
+        library.predictions.put(number, ids, np.concatenate([P, values], axis=1))
+    with serving(place) as client:
+        yield root(client)
+
+
+def test_audio_features_are_seven_bars_and_an_order(page, heard):
+    go(page, heard, "#/track/7")
+    values = httpx.get(f"{heard}/api/v1/tracks/7").json()["features"]
+    bars = page.get_by_role("region", name="Audio features").get_by_role("listitem")
+    expect(bars).to_have_count(7)
+    expect(bars.first).to_have_text(re.compile(f"energy: How loud.*: *{values['energy']:.2f}"))
+    assert "happy" in bars.nth(1).get_attribute("title")
+    page.get_by_role("link", name="energy").click()
+    expect(page.get_by_role("heading", name=f"{N_TRACKS} tracks")).to_be_visible()
+    shown = page.locator(".hit-score")
+    expect(shown.first).to_contain_text("energy")
+    order = [float(text.split()[0]) for text in shown.all_inner_texts()]
+    assert order == sorted(order, reverse=True)
+    page.get_by_label("Order").select_option("-valence")
+    expect(page).to_have_url(re.compile("order=-valence"))
+    expect(shown.first).to_contain_text("valence")
+    field = page.get_by_role("combobox", name=re.compile("Search"))
+    field.fill("energy:>0.5")
+    field.press("Enter")
+    n = sum(value > 0.5 for value in order)
+    expect(page.get_by_role("heading", name=f"{n} tracks")).to_be_visible()
 
 
 def test_play_goes_on_over_views_and_obeys_keys(page, address):

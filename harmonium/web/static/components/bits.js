@@ -4,7 +4,7 @@ import { html, useEffect, useRef, useState } from "../vendor/preact.js";
 import { isAtWork, refreshLibrary, complain } from "../state.js";
 import { post } from "../api.js";
 import { href } from "../router.js";
-import { count, howLong, percent, points, quoted } from "../words.js";
+import { count, FEATURES, howLong, percent, points, quoted } from "../words.js";
 import { Icon } from "./icons.js";
 
 let firstView = true;
@@ -46,6 +46,12 @@ export const Bar = ({ p, kind = "", mark = null }) =>
     <span class="bar-fill" style=${{ transform: `scaleX(${Math.max(0, Math.min(1, p ?? 0))})` }}></span>
     ${mark !== null && mark > 0 && mark < 1 && html`<span class="bar-mark" style=${{ left: `${100 * mark}%` }}></span>`}
   </span>`;
+
+/** The audio features of a track; each leads to the tracks in their order. */
+export const Features = ({ values }) =>
+  html`<ul class="features">${[...FEATURES].filter(([name]) => name in values).map(([name, meaning]) => html`<li key=${name} title=${meaning}>
+    <a href=${href("search", null, { order: name })}>${name}</a><span class="vh">: ${meaning}: </span>
+    <${Bar} p=${values[name]} /><span class="num">${values[name].toFixed(2)}</span></li>`)}</ul>`;
 
 /** A change of probability, in points. */
 export const Moved = ({ change }) =>

@@ -4,7 +4,7 @@ import { html, useEffect, useRef, useState } from "../vendor/preact.js";
 import { postFile } from "../api.js";
 import { announce } from "../state.js";
 import { clock, percent } from "../words.js";
-import { Bar, Problem, Waiting } from "./bits.js";
+import { Bar, Features, Problem, Waiting } from "./bits.js";
 import { Dialog } from "./dialog.js";
 import { PlayButton } from "./player.js";
 
@@ -59,7 +59,8 @@ function FileTags({ file, onClose }) {
     ${error ? html`<${Problem} error=${error} retry=${load} />` : !data ? html`<p role="status">Listening …</p><${Waiting} rows=${8} what="Listening" />`
       : !tags.length ? html`<p>No model yet; train one first.</p>`
       : html`<ul class="file-tags">${tags.map((tag) => html`<li key=${tag.tag}><span class=${tag.predicted ? "tag-name sure" : "tag-name"}>${tag.shown}</span>
-          <${Bar} p=${tag.probability} kind=${tag.predicted ? "" : "faint"} /><span class="num">${percent(tag.probability)}</span></li>`)}</ul>`}
+          <${Bar} p=${tag.probability} kind=${tag.predicted ? "" : "faint"} /><span class="num">${percent(tag.probability)}</span></li>`)}</ul>
+          <${Features} values=${data.features} />`}
     <p class="soft">The file is not kept.</p>
   <//>`;
 }

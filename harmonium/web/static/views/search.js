@@ -4,7 +4,7 @@ import { html, useEffect, useMemo, useRef, useState } from "../vendor/preact.js"
 import { address, get } from "../api.js";
 import { go, href } from "../router.js";
 import { announce, cell, changeCount, library, tagList, useCell, useChange, useLoad } from "../state.js";
-import { byline, clock, count, listed, percent, quoted, counted, stands, titleOf, withTag } from "../words.js";
+import { byline, clock, count, FEATURES, listed, percent, quoted, counted, stands, titleOf, withTag } from "../words.js";
 import { Bar, Empty, IconButton, Problem, TagChip, View, Waiting } from "../components/bits.js";
 import { Icon } from "../components/icons.js";
 import { PlayButton } from "../components/player.js";
@@ -23,7 +23,7 @@ const filterOf = ({ q, name, like, min_probability }) => ({ q, name, like, min_p
 function minProbability(q) {
   if (!q) return null;
   const wanted = q.replace(/(^|[\s(])(-|NOT\s+)("[^"]*"|[^\s()]+)/g, " ").match(/"[^"]*"|[^\s()]+/g) ?? [];
-  const tags = wanted.includes("OR") ? 1 : wanted.filter((piece) => piece !== "AND").length;
+  const tags = wanted.includes("OR") ? 1 : wanted.filter((piece) => piece !== "AND" && !/^\w+:[<>.\d]/.test(piece)).length;
   return Math.max(0.05, 0.3 ** Math.max(1, tags)).toFixed(2);
 }
 
@@ -40,7 +40,7 @@ export function Search({ params }) {
     setLoading(true);
     try {
       const [page, facets] = await Promise.all([
-        get("/search", { ...query, offset, limit }),
+        get("/search", { ...query, offset, limit, features: true }),
         offset ? { facets: found.value.facets } : get("/facets", filterOf(params)),
       ]);
       if (latest.current !== key) return;
@@ -62,8 +62,10 @@ export function Search({ params }) {
 
   const show = (change) => go("search", null, { ...params, ...change });
   const here = state.key === key ? state : null;
+  const by = query.order.replace(/^-/, "");
+  const features = FEATURES.has(by) || state.hits.some((hit) => "energy" in hit.features) ? [...FEATURES.keys()] : [];
   return html`<${View} title="Search" hidden=${true} wide=${true}>
-    <${SearchBox} params=${params} show=${show} />
+    <${SearchBox} params=${params} show=${show} features=${features.length > 0} />
     <div class="search">
       <${Facets} facets=${state.facets} q=${params.q ?? ""} show=${show} known=${state.key !== null} />
       <section class="results" aria-labelledby="found" aria-busy=${String(loading)}>
@@ -77,6 +79,8 @@ export function Search({ params }) {
                 ${params.like && html`<option value="likeness">most similar first</option>`}
                 <option value="name">by name</option>
                 <option value="added">newest first</option>
+                ${features.length > 0 && [["", "most"], ["-", "least"]].map(([sign, word]) => html`<optgroup label=${`${word} first`}>
+                  ${features.map((name) => html`<option value=${sign + name}>${word} ${name}</option>`)}</optgroup>`)}
               </select></label>
               <a class="button quiet" href=${address("/playlist", { ...query })} download><${Icon} name="download" /> Playlist</a>
             </div>
@@ -84,7 +88,7 @@ export function Search({ params }) {
           ${state.key === null ? html`<${Waiting} rows=${10} />` : html`
             <${Notes} state=${state} params=${params} show=${show} />
             ${state.total === 0 && here ? html`<${Nothing} params=${params} show=${show} />`
-              : html`<${Hits} state=${state} searching=${!!(params.q || params.like)} />`}
+              : html`<${Hits} state=${state} searching=${!!(params.q || params.like)} by=${FEATURES.has(by) ? by : null} />`}
             ${here && state.hits.length < state.total && html`<${More} load=${() => load(state.hits.length)} loading=${loading} left=${state.total - state.hits.length} />`}`}
         `}
       </section>
@@ -105,7 +109,7 @@ export function lastPiece(text, all) {
   return words[words.length - 1].replace(/^-/, "");
 }
 
-function SearchBox({ params, show }) {
+function SearchBox({ params, show, features }) {
   const all = useCell(library);
   const [text, setText] = useState(params.q ?? params.name ?? "");
   const field = useRef();
@@ -127,7 +131,7 @@ function SearchBox({ params, show }) {
       begun=${(value) => lastPiece(value, tags())} complete=${complete} onComplete=${search}
       extra=${(value) => (value.trim().length > 1 ? [{ label: `Titles and artists with “${value.trim()}”`, run: () => byName(value) }] : [])} />
     ${text && html`<${IconButton} icon="close" label="Clear the search" type="button" onClick=${() => { setText(""); go("search"); field.current.focus(); }} />`}
-    <p id="search-help" class="search-help soft">${all ? `${counted(all.tracks, "track")}. ` : ""}Combine tags with <b>AND</b>, <b>OR</b>, <b>NOT</b>; <b>-live</b> excludes a tag.</p>
+    <p id="search-help" class="search-help soft">${all ? `${counted(all.tracks, "track")}. ` : ""}Combine tags with <b>AND</b>, <b>OR</b>, <b>NOT</b>; <b>-live</b> excludes a tag${features && html`; <b>energy:>0.7</b> asks for an audio feature`}.</p>
   </form>`;
 }
 const tags = () => tagList.value;
@@ -199,7 +203,7 @@ function SearchProblem({ error, params, retry }) {
   <//>`;
 }
 
-function Hits({ state, searching }) {
+function Hits({ state, searching, by }) {
   const onKeyDown = (event) => {
     if (event.key !== "ArrowDown" && event.key !== "ArrowUp") return;
     const titles = [...event.currentTarget.querySelectorAll(".hit-title")];
@@ -207,13 +211,13 @@ function Hits({ state, searching }) {
     const next = titles[titles.findIndex((title) => row?.contains(title)) + (event.key === "ArrowDown" ? 1 : -1)];
     if (next) { next.focus(); event.preventDefault(); }
   };
-  return html`<ol class=${searching ? "hits" : "hits unscored"} onKeyDown=${onKeyDown}>
-    ${state.hits.map((hit) => html`<${Hit} key=${hit.id} hit=${hit} queue=${state.hits} searching=${searching} />`)}
+  return html`<ol class=${searching || by ? "hits" : "hits unscored"} onKeyDown=${onKeyDown}>
+    ${state.hits.map((hit) => html`<${Hit} key=${hit.id} hit=${hit} queue=${state.hits} searching=${searching} by=${by} />`)}
   </ol>`;
 }
 
-/** One track of a list. */
-export function Hit({ hit, queue, searching = false }) {
+/** One track of a list, with its probability, or with the audio feature that it is ordered by. */
+export function Hit({ hit, queue, searching = false, by = null }) {
   const score = hit.probability ?? null, similarity = hit.similarity ?? null;
   return html`<li class="hit">
     <${PlayButton} track=${hit} queue=${queue} />
@@ -222,7 +226,8 @@ export function Hit({ hit, queue, searching = false }) {
       <span class="hit-by soft">${byline(hit)}</span>
     </div>
     ${hit.tags && html`<div class="hit-tags">${hit.tags.map((tag) => html`<${TagChip} key=${tag.tag} tag=${tag} />`)}</div>`}
-    <div class="hit-score num">${searching && score !== null ? html`<${Bar} p=${score} kind="small" /><span>${percent(score)}<span class="vh"> likely</span></span>`
+    <div class="hit-score num">${by ? by in hit.features && html`<${Bar} p=${hit.features[by]} kind="small" /><span>${hit.features[by].toFixed(2)}<span class="vh"> ${by}</span></span>`
+      : searching && score !== null ? html`<${Bar} p=${score} kind="small" /><span>${percent(score)}<span class="vh"> likely</span></span>`
       : searching && similarity !== null ? html`<span>${percent(similarity)}<span class="vh"> similar</span></span>` : null}</div>
     <span class="hit-time soft num">${clock(hit.duration)}</span>
     <a class="icon-button hit-alike" href=${href("search", null, { like: hit.id })} aria-label=${`More like ${titleOf(hit)}`} title="More like this"><${Icon} name="alike" /></a>

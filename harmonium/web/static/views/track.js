@@ -5,7 +5,7 @@ import { get, post } from "../api.js";
 import { href } from "../router.js";
 import { announce, changeCount, complain, drafts, refreshTags, useChange, useLoad } from "../state.js";
 import { byline, clock, listed, percent, points, counted, titleOf } from "../words.js";
-import { Bar, Moved, Problem, View, Waiting } from "../components/bits.js";
+import { Bar, Features, Moved, Problem, View, Waiting } from "../components/bits.js";
 import { Icon } from "../components/icons.js";
 import { OverTime } from "../components/over-time.js";
 import { PlayButton, Spectrum } from "../components/player.js";
@@ -23,7 +23,9 @@ export function Track({ id }) {
   if (error && !data) return html`<${View} title="Track"><${Problem} error=${error} retry=${reload}><a class="button" href="#/search">Search</a><//><//>`;
   const title = data ? titleOf(data) : "Track";
   return html`<${View} wide=${true} title=${title} trail=${html`<p class="trail soft">${(data && byline(data)) || "Track"}</p>`}>
-    ${data ? html`<${Listen} track=${data} /><${Tags} key=${`${id}`} track=${data} put=${put} reload=${reload} />` : html`<${Waiting} rows=${12} />`}
+    ${data ? html`<${Listen} track=${data} />
+      ${Object.keys(data.features).length > 0 && html`<section class="track-features" aria-labelledby="features"><h2 id="features">Audio features</h2><${Features} values=${data.features} /></section>`}
+      <${Tags} key=${`${id}`} track=${data} put=${put} reload=${reload} />` : html`<${Waiting} rows=${12} />`}
   <//>`;
 }
 
