@@ -108,7 +108,9 @@ def test_audio_features_of_a_track_and_of_hits_where_asked_for(client, place):
         assert refused.status_code == 400
         assert "energy" in refused.json()["error"]["message"]
     paths = client.get("openapi.json").json()["paths"]
-    (asked,) = (one for one in paths["/search"]["get"]["parameters"] if one["name"] == "order")
+    (asked,) = (
+        one for one in paths["/api/v1/search"]["get"]["parameters"] if one["name"] == "order"
+    )
     assert {"name", "energy", "-energy"} <= set(asked["schema"]["enum"])
 
 
@@ -203,18 +205,19 @@ def finished(client, job):
 
 
 def add_model(place):
-    """A model of three tags, trained on noise, that has tagged all tracks."""
+    """A model of three tags and energy, trained on noise, that has tagged all tracks."""
     with Library.open(place) as library:
         extractor = library.settings.get("extractor")
         _, X = library.tracks.features(library.tracks.ids(), extractor=extractor)
         rng = np.random.default_rng(0)
         many = np.repeat(X, 20, axis=0) + rng.normal(size=(20 * len(X), X.shape[1])) * X.std(axis=0)
-        Y = (rng.random((len(many), 3)) < 0.5).astype(np.float32)
-        tags = ["rock", "jazz", "energy"]
+        Y = (rng.random((len(many), 4)) < 0.5).astype(np.float32)
+        tags = ["rock", "jazz", "live", "energy"]
         model = DiscriminativeRBM(n_hidden=4, max_epochs=3, validation_fraction=0.0, random_state=0)
         model.fit(many.astype(np.float32), pl.DataFrame(Y, schema=tags))
         about = {"name": "DiscriminativeRBM", "vocabulary": tags, "extractor": extractor}
-        about |= {"thresholds": np.float32([0.05, 0.05, UNREACHABLE]), "report": {"precision": {}}}
+        thresholds = np.array([0.05, 0.05, 0.05, UNREACHABLE], np.float32)
+        about |= {"thresholds": thresholds, "report": {"precision": {}}}
         library.models.add(StoredModel(bytes=model.to_bytes(), **about))
         tag_library(library)
 
@@ -286,7 +289,7 @@ def test_a_file_gets_tags_and_nothing_of_it_is_kept(world):
     found = answer.json()
     assert found["name"] == "new.flac"
     assert found["duration"] == pytest.approx(3, abs=0.1)
-    assert {tag["tag"] for tag in found["tags"]} == {"rock", "jazz"}
+    assert {tag["tag"] for tag in found["tags"]} == {"rock", "jazz", "live"}
     assert 0 < found["features"].pop("energy") < 1
     assert not found["features"]
     assert client.get("library").json()["tracks"] == 3
