@@ -7,11 +7,12 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from typing import Any, Literal, cast
+from typing import Annotated, Any, Literal, cast
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
+from pydantic import ConfigDict, Field, StrictInt
 
 from harmonium.data import Triples
 from harmonium.data.datasets import Dataset, DatasetInfo, info, load
@@ -27,17 +28,18 @@ GENERATED = "generated"
 UNKNOWN = "unknown"
 """What a tag that too few people gave counts for, unless it is a probability."""
 
-GROUPS = ("artist", "track", "item")
-
 
 @dataclass(frozen=True, kw_only=True)
 class DatasetSpec:
     """A dataset, and what is taken from it."""
 
+    __pydantic_config__ = ConfigDict(extra="forbid")
     name: str  # as `harmonium data list` shows it, or "generated"
     label: str = ""  # in tables and figures; by default the name
-    n_tags: int | None = None  # the most popular tags only
-    min_positives: int = 5  # tags with fewer positive clips than this are left out
+    n_tags: Annotated[StrictInt, Field(ge=1)] | None = None  # the most popular tags only
+    min_positives: Annotated[StrictInt, Field(ge=1)] = (
+        5  # tags with fewer positive clips than this are left out
+    )
     groups: Literal["artist", "track", "item"] = "artist"  # what no two folds share
     options: dict[str, Any] = field(default_factory=dict)  # of the loader or the generator
 
