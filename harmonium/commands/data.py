@@ -102,7 +102,6 @@ def download_dataset(
         "A mirror: the address of the folder that has mturk/ and majmin/ in it.",
         envvar="HARMONIUM_FETCH_URL",
     ),
-    sha256: list[str] | None = value("FILE=HEX", "The SHA-256 that a file must have; repeatable."),
 ) -> None:
     """Download the paper's own MTurk or MajorMiner files into the data folder.
 
@@ -119,8 +118,7 @@ def download_dataset(
             files.add(file)
             update(received, total or 0, file)
 
-        digests = {file: digest for file, _, digest in (one.partition("=") for one in sha256 or ())}
-        paths = download(name, folder, url=url, force=force, sha256=digests, progress=progress)
+        paths = download(name, folder, url=url, force=force, progress=progress)
     what = f"{counted(len(files), 'file')} downloaded" if files else "Already downloaded"
     out.say(f"{what}: {paths[0].parent}", f"Next: harmonium data show {name}")
 

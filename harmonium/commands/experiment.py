@@ -4,19 +4,16 @@ from __future__ import annotations
 
 import dataclasses
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
+from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
-from rich.console import Group
-from rich.live import Live
 from rich.text import Text
 
-from harmonium.commands import INTERRUPTED, options
-from harmonium.commands.output import Output, plain_table
+from harmonium.commands import options
+from harmonium.commands.output import Output
 from harmonium.errors import DataError
 
 if TYPE_CHECKING:
@@ -25,7 +22,6 @@ if TYPE_CHECKING:
     from harmonium.experiments.datasets import DatasetSpec
     from harmonium.experiments.recipe import Recipe
 
-REFRESH_SECONDS = 1.0  # time between two updates of the live table
 LINE_SECONDS = 30.0  # time between two lines of progress where the output is not a terminal
 COLUMNS = ("Dataset", "Model", ">Runs", ">Seconds each", ">Mean AUC so far")
 
@@ -81,27 +77,26 @@ def run(
         if spec.has_audio:  # once, before the runs need the features
             with out.bar(f"extracting features of {spec.label}") as update:
                 extract_features(spec, progress=update)
-    began = time.monotonic()
+    began = shown = time.monotonic()
     with open_results(folder, path.read_text(encoding="utf-8")) as store:
-
-        def so_far() -> pl.DataFrame:
-            return progress(chosen, store)
-
-        before = int(so_far()["done"].sum())
+        before = int(progress(chosen, store)["done"].sum())
         if before:
             out.say(f"{before:,} runs are done already.")
-        try:
-            with _watched(out, so_far, jobs or available_cores()) as watch:
-                run_experiment(chosen, store, engine=engine, jobs=jobs, watch=watch)
-        except KeyboardInterrupt:
-            out.say(
-                f"Stopped; {so_far()['done'].sum():,} runs are saved in {folder}. "
-                "The same command resumes from there."
-            )
-            raise typer.Exit(INTERRUPTED) from None
-        ended = so_far()
-    if not out.is_terminal:
-        out.table(COLUMNS, _rows(ended))
+        saved = f"runs are saved in {folder}. The same command resumes from there."
+        with out.bar("training", lambda done, _: f"Stopped; {done:,} {saved}") as update:
+
+            def watch(*_: Any) -> None:
+                nonlocal shown
+                if time.monotonic() - shown >= (1.0 if out.is_terminal else LINE_SECONDS):
+                    shown, so_far = time.monotonic(), progress(chosen, store)
+                    line = _line(so_far, jobs or available_cores())
+                    update(int(so_far["done"].sum()), int(so_far["total"].sum()), line)
+                    if not out.is_terminal:
+                        out.say(line)
+
+            run_experiment(chosen, store, engine=engine, jobs=jobs, watch=watch)
+        ended = progress(chosen, store)
+    out.table(COLUMNS, _rows(ended))
     took = timedelta(seconds=round(time.monotonic() - began))
     out.say(
         f"{int(ended['done'].sum()) - before:,} runs in {took}.",
@@ -201,35 +196,6 @@ def _chosen(what: str, known: dict[str, Any], wanted: str) -> list[Any]:
         if name not in known:
             raise DataError(f"The recipe has no {what} '{name}'. It has {', '.join(known)}.")
     return [spec for label, spec in known.items() if label in names]
-
-
-@contextmanager
-def _watched(
-    out: Output, so_far: Callable[[], pl.DataFrame], jobs: int
-) -> Iterator[Callable[..., None]]:
-    """A live table on a terminal; elsewhere a line from time to time."""
-    last = time.monotonic()
-    seconds = REFRESH_SECONDS if out.is_terminal else LINE_SECONDS
-    on_screen = Live(console=out.console, auto_refresh=False)
-    with on_screen if out.is_terminal else nullcontext() as live:
-
-        def show(*_: Any, at_once: bool = False) -> None:
-            nonlocal last
-            if at_once or time.monotonic() - last >= seconds:
-                last, progress = time.monotonic(), so_far()
-                if live is None:
-                    out.say(_line(progress, jobs))
-                    return
-                table = plain_table(*COLUMNS)
-                for row in _rows(progress):
-                    table.add_row(*row)
-                live.update(Group(table, Text(_line(progress, jobs))), refresh=True)
-
-        if live:
-            show(at_once=True)
-        yield show
-        if live:
-            show(at_once=True)
 
 
 def _line(progress: pl.DataFrame, jobs: int) -> str:

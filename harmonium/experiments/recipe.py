@@ -25,7 +25,7 @@ from pydantic import (
 )
 
 from harmonium.errors import DataError, did_you_mean
-from harmonium.experiments.datasets import CATALOGUE, UNKNOWN, DatasetSpec
+from harmonium.experiments.datasets import CATALOGUE, DatasetSpec
 
 Form = Literal[
     "comparison",
@@ -81,7 +81,7 @@ class ArmAxes:
     clips: tuple[Annotated[StrictInt, Field(ge=0)], ...] = (0,)  # on how many clips; 0 is all
     features: tuple[Literal["all", "timbre", "rhythm"], ...] = ("all",)
     # What a tag counts for that some people gave, but too few: the probability that it applies.
-    unsure: tuple[Annotated[float, Field(gt=0, lt=1)] | Literal["unknown"], ...] = (UNKNOWN,)
+    unsure: tuple[Annotated[float, Field(gt=0, lt=1)] | Literal["unknown"], ...] = ("unknown",)
 
 
 ARM_AXES = tuple(one.name for one in fields(ArmAxes))
@@ -152,7 +152,10 @@ def parse_recipe(text: str, *, trusted: bool = False) -> Recipe:
     except (ValueError, RecursionError) as error:  # not TOML, too large a number, too deep
         raise DataError(f"This is not TOML: {error}.") from None
     n_folds = table.get("n_folds", 5)
-    given = {"search_folds": n_folds - 1 if isinstance(n_folds, int) else 0, "vary": {}} | table
+    given: dict[str, Any] = {
+        "search_folds": n_folds - 1 if isinstance(n_folds, int) else 0,
+        "vary": {},
+    } | table
     try:
         given["models"] = given.pop("model", [])
         given["datasets"] = [

@@ -235,19 +235,3 @@ class TestChecksums:
         path.write_text(path.read_text().replace("9 8:1", "7 8:1", 1))
         datasets.load("mturk", target)
         assert "Already downloaded" in fetch()
-
-    def test_a_digest_may_be_asked_for(self, fetch, server, target):
-        name = "mturk_test.libsvm"
-        digest = hashlib.sha256((server[1] / "mturk" / name).read_bytes()).hexdigest()
-        with pytest.raises(DataError, match=rf"{name} has the SHA-256 {digest}, not 0{{64}}"):
-            fetch("--sha256", f"{name}={'0' * 64}")
-        assert name not in files_in(target)
-        fetch("--sha256", f"{name}={digest.upper()}")
-        assert name in files_in(target)
-        with pytest.raises(DataError, match=rf"{name} has the SHA-256 {digest}, not 1{{64}}"):
-            fetch("--sha256", f"{name}={'1' * 64}")  # it is there already
-
-    @pytest.mark.parametrize("option", ["mturk_test.libsvm=12g", "test=" + "0" * 64])
-    def test_a_digest_that_cannot_be_meant(self, fetch, option):
-        with pytest.raises(DataError, match=rf"'sha256' .* got '{option}'"):
-            fetch("--sha256", option)

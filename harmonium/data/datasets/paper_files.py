@@ -16,7 +16,7 @@ import http.client
 import re
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 from typing import BinaryIO
 
@@ -99,14 +99,13 @@ def download(
     *,
     url: str | None = None,
     force: bool = False,
-    sha256: Mapping[str, str] | None = None,
     progress: ReceivedBytes | None = None,
 ) -> list[Path]:
     """Download the three files of "mturk" or "majmin" into the data folder; returns their paths.
 
-    A file takes its name only when it is complete, has the published number of rows, and has the
-    SHA-256 that ``sha256`` asks for by its name. A file that is there already is kept unless
-    ``force``, and must be what was downloaded. ``url`` is a mirror's folder of datasets.
+    A file takes its name only when it is complete and has the published number of rows. A file
+    that is there already is kept unless ``force``, and must be what was downloaded. ``url`` is a
+    mirror's folder of datasets.
     """
     if name not in SIZES:
         raise DataError(
@@ -115,35 +114,25 @@ def download(
         )
     target = data_folders(folder)[0] / name
     paths = {target / f"{name}_{split}.libsvm": rows for split, rows in SIZES[name].items()}
-    files = [path.name for path in paths]
-    wanted = {file: digest.lower() for file, digest in (sha256 or {}).items()}
-    for file, digest in wanted.items():
-        if file not in files or not re.fullmatch("[0-9a-f]{64}", digest):
-            raise DataError(
-                f"'sha256' must name one of {', '.join(files)} and 64 hexadecimal digits, got "
-                f"'{file}={digest}'."
-            )
     source = f"{url.rstrip('/')}/{name}/" if url else INFOS[name].homepage
     if not source.startswith(("http://", "https://")):
         raise DataError(f"'url' must begin with http:// or https://, got '{url}'.")
     for path, n_rows in paths.items():
         if path.is_file() and not force:
             _check_kept_digest(path, name)
-            _check_wanted(digest_of(path), str(path), wanted.get(path.name))
         else:
-            _download_file(name, n_rows, source + path.name, path, wanted.get(path.name), progress)
+            _download_file(name, n_rows, source + path.name, path, progress)
     return list(paths)
 
 
 def _download_file(
-    name: str, n_rows: int, url: str, path: Path, wanted: str | None, progress: ReceivedBytes | None
+    name: str, n_rows: int, url: str, path: Path, progress: ReceivedBytes | None
 ) -> None:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with atomic_file(path) as file:
             _receive(url, file, path.name, progress)
             digest = digest_of(Path(file.name))
-            _check_wanted(digest, url, wanted)
             try:
                 read_split(Path(file.name), name, n_rows)
             except DataError as error:
@@ -176,14 +165,6 @@ def _receive(url: str, file: BinaryIO, label: str, progress: ReceivedBytes | Non
     if total is not None and received != total:
         raise http.client.IncompleteRead(b"", total - received)
     file.flush()
-
-
-def _check_wanted(digest: str, place: str, wanted: str | None) -> None:
-    if wanted is not None and digest != wanted:
-        raise DataError(
-            f"{place} has the SHA-256 {digest}, not {wanted}. It is another file, or damaged: try "
-            "--force or another --url, or ask for no --sha256."
-        )
 
 
 def _check_kept_digest(path: Path, name: str) -> None:
