@@ -277,8 +277,8 @@ def hide(
 def kind(
     words: list[str] | None = argument(
         "TAG... KIND",
-        "Tags, and then their kind: genre, mood, instrument, voice, era, sound or own. Without "
-        "any, list all tags.",
+        "Tags, and then their kind: genre, mood, instrument, voice, era, sound, own, "
+        "or none for a word that is no tag. Without any, list all tags.",
     ),
     library: str | None = options.LIBRARY,
     as_json: bool = options.JSON,

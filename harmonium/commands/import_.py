@@ -143,7 +143,17 @@ def _show_features(out: Output, report: FeatureReport, dry_run: bool) -> None:
 
 def _show(out: Output, report: ImportReport, *, dry_run: bool, replaced: bool) -> None:
     """What was done on the standard output, what was not on the standard error."""
-    names = ("change", *COUNTS, "n_own", "people", "left_out", "split", "whole", "renamed")
+    names = (
+        "change",
+        *COUNTS,
+        "n_own",
+        "people",
+        "left_out",
+        "ignored",
+        "split",
+        "whole",
+        "renamed",
+    )
     record = {name: getattr(report, name) for name in names}
     out.json(record | {"unmatched": report.unmatched.to_dicts()})
     if out.form == "json":
@@ -158,6 +168,10 @@ def _show(out: Output, report: ImportReport, *, dry_run: bool, replaced: bool) -
     for reason, n in report.left_out.items():
         hint = ". --encoding names another, such as cp1252" if "UTF-8" in reason else ""
         out.note(f"{n:,} skipped: {reason}{hint}")
+    if report.ignored:
+        words = [f"{counted(n, 'track')}: {word}" for word, n in report.ignored.most_common()]
+        out.note("Ignored, since it is no tag (`harmonium kind WORD own` makes it one):")
+        out.note(*shortened(words, MAX_SHOWN, more="; --json lists all", indent="  "))
     if lost := report.unmatched.to_dicts():
         n_rows = sum(row["rows"] for row in lost)
         out.note(f"{counted(n_rows, 'row')} of {counted(len(lost), 'item')} without a track:")

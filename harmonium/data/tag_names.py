@@ -58,6 +58,8 @@ _AROUND, _SLASH = re.compile(r"\s*([,/])\s*"), re.compile(r"\s*/\s*")
 OWN = "own"  # the kind of a tag of which nothing else is known
 KINDS = ("genre", "mood", "instrument", "voice", "era", "sound", OWN)
 """The kinds of tags."""
+NO_TAG = "none"  # in place of a kind: of words that are no tags, see `not_tags.toml`
+_NUMBER = re.compile(r"\(?\d+\)?")
 _TREE_TABLES = {
     "kinds": "a table of genres and lists of their kinds",
     "aliases": "a table of names and genres",
@@ -301,6 +303,21 @@ def read_tree(path: Path) -> GenreTree:
 def builtin_tree() -> GenreTree:
     """The tree of `genres.toml`."""
     return read_tree(Path(__file__).with_name("genres.toml"))
+
+
+# Kinds of tags, and words that are none
+
+
+@cache
+def words_without_meaning() -> frozenset[str]:
+    """The words of `not_tags.toml`, normalised."""
+    found = read_toml(Path(__file__).with_name("not_tags.toml"), "The words that are no tags")
+    return frozenset(map(normalise_tag, found["words"]))
+
+
+def kind_of(name: str, kinds: Mapping[str, str]) -> str:
+    """The kind of a normalised tag, of which ``kinds`` knows some; `NO_TAG` of a bare number."""
+    return kinds.get(name) or (NO_TAG if _NUMBER.fullmatch(name) else OWN)
 
 
 # Several tags in one text

@@ -6,7 +6,7 @@ Each change can be undone.
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from harmonium.data.tag_names import KINDS, normalise_tag
+from harmonium.data.tag_names import KINDS, NO_TAG, normalise_tag
 from harmonium.errors import DataError, counted
 from harmonium.library.library import Library
 from harmonium.library.search import unknown_tag
@@ -96,10 +96,11 @@ def hide_tag(library: Library, tag: str) -> int:
 
 def set_kind(library: Library, tags: Sequence[str], kind: str) -> int | None:
     """Set the kind of tags; the number of the change, None if nothing changed."""
-    if kind not in KINDS:
-        raise DataError(f"'kind' must be one of {', '.join(KINDS)}, got {kind!r}.")
+    if kind not in (*KINDS, NO_TAG):
+        raise DataError(f"'kind' must be one of {', '.join((*KINDS, NO_TAG))}, got {kind!r}.")
     snapshot = library.snapshot()
-    names = [_known(tag, snapshot.known) for tag in tags]
+    known = snapshot.known | snapshot.kinds.keys()
+    names = [normalise_tag(tag) if kind == NO_TAG else _known(tag, known) for tag in tags]
     new = [name for name in dict.fromkeys(names) if snapshot.kind(name) != kind]
     if not new:
         return None

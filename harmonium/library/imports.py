@@ -22,7 +22,9 @@ from numpy.typing import NDArray
 from harmonium.data.tables import USUAL_NAMES, find_columns, read_rows
 from harmonium.data.tag_names import (
     KINDS,
+    NO_TAG,
     TagSplitter,
+    kind_of,
     normalise_names,
     normalise_tag,
     possible_parts,
@@ -44,7 +46,6 @@ COLUMN_KINDS = {
     **{"style": "genre", "emotion": "mood", "vocal": "voice", "decade": "era"},
 }
 """Names of columns, also in the plural, that say which kind of tags they hold."""
-_NO_GENRE = "Unknown"  # what a number that stands for no genre is read as
 _TRACK_ROLES = ("item", "artist", "title")
 _UNCLEAR = {  # role of a column → what it says, and how to name it
     "item": (
@@ -73,6 +74,7 @@ class ImportReport:
     )
     """What was not found: item, artist, title, reason and rows, the most frequent first."""
     left_out: Counter[str] = field(default_factory=Counter)  # reason → rows that were not used
+    ignored: Counter[str] = field(default_factory=Counter)  # word that is no tag → tracks with it
     n_own: int = 0  # tags in files that Harmonium wrote there itself
     split: dict[str, tuple[str, ...]] = field(default_factory=dict)
     """Text → the tags that it was split into."""
@@ -249,7 +251,7 @@ def _values(field_name: str, texts: Iterable[str]) -> list[str]:
     """The values of a field; numbers of genres become their names."""
     if field_name != "genre":
         return list(texts)
-    return [one for text in texts for one in genre_names(text) if one != _NO_GENRE]
+    return [one for text in texts for one in genre_names(text)]
 
 
 def _written_tags(library: Library) -> dict[int, set[str]]:
@@ -309,6 +311,8 @@ def _keep(
 ) -> ImportReport:
     """Add the rows, with renamed tags, as one change; not in a dry run, or with nothing new.
 
+    Words that are no tags are left out.
+
     Their tags get the kind of their column or field, unless they have another that was set. A genre
     of a file may be a word of another kind: there the built-in kinds come first.
     """
@@ -319,6 +323,13 @@ def _keep(
         # The old spelling is not that of the new name.
         kept = pl.when(~is_old).then(pl.col("spelling"))
         frame = frame.with_columns(pl.col("tag").replace(now), kept)
+    kinds = library.kinds()
+    no_tags = [tag for tag in frame["tag"].unique() if kind_of(tag, kinds) == NO_TAG]
+    if no_tags:
+        ignored = frame.filter(pl.col("tag").is_in(no_tags))
+        words = ignored.group_by("spelling").agg(pl.col("track_id").n_unique()).rows()
+        report.ignored = Counter(dict(words))
+        frame = frame.filter(~pl.col("tag").is_in(no_tags))
     report.people = sorted(frame["person"].unique()) if len(frame) else []
     report.n_tracks, report.n_tags = frame["track_id"].n_unique(), frame["tag"].n_unique()
     tags, tracks = counted(report.n_matched, "tag"), counted(report.n_tracks, "track")
@@ -329,7 +340,6 @@ def _keep(
             frame, change=number, kind=kind, replace=replace
         )
         n_kinds = 0
-        kinds = library.kinds()
         settled = kinds if kind == "file" else library.settings.beginning_with(KIND)
         for tag, new in frame.select("tag", "kind").unique("tag", maintain_order=True).iter_rows():
             if new in KINDS and tag not in settled and kinds.get(tag) != new:

@@ -157,7 +157,7 @@ class Library:
         return set(self.settings.beginning_with(HIDDEN))
 
     def kinds(self) -> dict[str, str]:
-        """Tag → genre, mood, instrument, voice, era, sound or own, where it is known."""
+        """Tag → genre, mood, instrument, voice, era, sound, own, or none (not a tag)."""
         tree = self.genres()
         genres = dict.fromkeys([*tree.parents, *tree.aliases], "genre")
         return modules.tagger.builtin_kinds() | genres | self.settings.beginning_with(KIND)

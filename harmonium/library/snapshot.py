@@ -20,7 +20,7 @@ import sqlalchemy as sa
 from numpy.typing import NDArray
 
 from harmonium.arrays import Floats, Ids, Mask
-from harmonium.data.tag_names import AUDIO_FEATURES, OWN, normalise_tag, possible_parts
+from harmonium.data.tag_names import AUDIO_FEATURES, kind_of, normalise_tag, possible_parts
 from harmonium.errors import DataError, did_you_mean
 from harmonium.library.library import Library
 from harmonium.library.search import SOURCES, Found, feature_place, parse, rank
@@ -348,8 +348,8 @@ class Snapshot:
         return self.library.kinds()
 
     def kind(self, tag: str) -> str:
-        """The kind of a tag: genre, mood, instrument, voice, era, sound or own."""
-        return self.kinds.get(tag, OWN)
+        """The kind of a tag: genre, mood, instrument, voice, era, sound, own, or none."""
+        return kind_of(tag, self.kinds)
 
     def owner(self, tag: str) -> Owner:
         """Whose tag it is: learnt here, of the built-in model, or only people's."""

@@ -40,7 +40,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from harmonium.arrays import Doubles, Floats, Ids
-from harmonium.data.tag_names import builtin_tree, normalise_tag
+from harmonium.data.tag_names import (
+    NO_TAG,
+    builtin_tree,
+    normalise_tag,
+    words_without_meaning,
+)
 from harmonium.errors import DataError, LibraryError, ModelFileError
 from harmonium.estimators import model_files
 from harmonium.library.library import Library
@@ -548,7 +553,8 @@ def model_of_file(data: bytes, extractor: str) -> StoredModel:
 def builtin_kinds() -> dict[str, str]:
     """Tag → its kind, for the genres of the built-in tree and the words of the built-in model."""
     report, tree = builtin_model().report, builtin_tree()
-    genres = dict.fromkeys([*tree.aliases, *tree.parents], "genre")
+    genres = dict.fromkeys(words_without_meaning(), NO_TAG)
+    genres |= dict.fromkeys([*tree.aliases, *tree.parents], "genre")
     kinds = {tag["tag"]: tag["group"] for tag in report["tags"]}
     return genres | {word: kinds[tag] for word, tag in report["aliases"].items()} | kinds
 

@@ -21,7 +21,7 @@ import polars as pl
 import sqlalchemy as sa
 
 from harmonium.arrays import Ids
-from harmonium.data.tag_names import KINDS, normalise_tag, possible_parts
+from harmonium.data.tag_names import KINDS, NO_TAG, normalise_tag, possible_parts
 from harmonium.errors import DataError, FileChangedError, FileTagError, LibraryError, counted
 from harmonium.library import filetags
 from harmonium.library.filetags.rules import (
@@ -126,7 +126,8 @@ def write_fields(library: Library, new: Mapping[str, str | None]) -> dict[str, s
         library_rules(library, [kept])
         library.settings.set(RULES_SETTING, kept)
     rules = library_rules(library, [kept])
-    return dict.fromkeys(KINDS, rules.default_field or NOWHERE) | dict(rules.fields)
+    found = dict.fromkeys(KINDS, rules.default_field or NOWHERE) | dict(rules.fields)
+    return {name: field for name, field in found.items() if name != NO_TAG}
 
 
 # Which tags. ----------------------------------------------------------------------------------

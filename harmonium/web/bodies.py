@@ -86,7 +86,7 @@ class NewName(Asked):
 class KindAsked(Asked):
     """The kind of a tag."""
 
-    kind: Literal["genre", "mood", "instrument", "voice", "era", "sound", "own"]
+    kind: Literal["genre", "mood", "instrument", "voice", "era", "sound", "own", "none"]
 
 
 class FieldsAsked(Asked):

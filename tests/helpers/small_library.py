@@ -40,7 +40,8 @@ def fill(library, n_tracks=60, *, tagged=None, people=("ann",), seed=0, artists=
     ids = np.array(library.tracks.put(files))
     library.tracks.put_features(ids, X, extractor=EXTRACTOR)
     library.settings.set("extractor", EXTRACTOR)
-    tag(library, ids[: n_tracks if tagged is None else tagged], truth, people, seed)
+    if people:
+        tag(library, ids[: n_tracks if tagged is None else tagged], truth, people, seed)
     return ids, X, truth
 
 

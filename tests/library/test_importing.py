@@ -494,3 +494,20 @@ def test_the_fields_of_kinds_and_tags_are_remembered(library):
     assert library.write_fields({"mood": None}) == found | {"mood": "mood"}
     with pytest.raises(DataError, match="fields"):
         library.write_fields({"mood": "title"})
+
+
+def test_words_that_are_no_tags_are_ignored_and_a_library_may_change_the_list(library, tmp_path):
+    genres = ["Other", "(12)", "255", "Jazz", "-", "Misc", "Unknown; Rock"]
+    library.tracks.put(
+        Track(f"/{k}", f"{k}", file_tags={"genre": [text]}) for k, text in enumerate(genres)
+    )
+    report = import_file_tags(library)
+    assert set(library.opinions.tags()["tag"]) == {"jazz", "rock"}
+    assert report.ignored == {"Other": 2, "255": 1, "Unknown": 1, "Misc": 1}
+    library.set_kind("other", kind="own")
+    library.set_kind("Jazz", kind="none")
+    report = import_table(library, table(tmp_path, "path,tag\n/0,Other\n/0,jazz\n/1,1984\n"))
+    assert report.ignored == {"jazz": 1, "1984": 1}
+    assert in_force(library)["me", 1, "other"] == 1
+    done = CliRunner().invoke(app, ["import", "--from-files", "-n", "-L", str(library.place)])
+    assert "1 track: Misc" in done.output

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeAlias, get_args
 
-from harmonium.data.tag_names import KINDS, OWN, normalise_tag
+from harmonium.data.tag_names import KINDS, NO_TAG, kind_of, normalise_tag
 from harmonium.errors import DataError
 from harmonium.files import read_toml
 from harmonium.library.filetags.formats import FIELDS, GROUPING_FRAMES, Id3Options, Values
@@ -20,9 +20,12 @@ Mode: TypeAlias = Literal["merge", "append", "overwrite", "only-if-empty"]
 GivenTags: TypeAlias = Mapping[str, float] | Iterable[str]
 
 MODES: tuple[str, ...] = get_args(Mode)
-KIND_FIELDS = {**dict.fromkeys(KINDS, "grouping"), "genre": "genre", "mood": "mood"}
-"""Kind of tags → the field that it is written to by default."""
 NOWHERE = "none"  # in place of a field: not written
+KIND_FIELDS = {
+    **dict.fromkeys(KINDS, "grouping"),
+    **{"genre": "genre", "mood": "mood", NO_TAG: NOWHERE},
+}
+"""Kind of tags → the field that it is written to by default."""
 _IN_COMMENT = re.compile("[,;\n]")  # what separates tags in a comment
 
 
@@ -94,7 +97,7 @@ class Rules:
         for tag, name in self.fields.items():
             _check(f"fields[{tag!r}]", name, (*FIELDS, NOWHERE))
         for tag, kind in self.kinds.items():
-            _check(f"kinds[{tag!r}]", kind, KINDS)
+            _check(f"kinds[{tag!r}]", kind, (*KINDS, NO_TAG))
         for name in self.aliases.values():
             _checked_name(name, "aliases")
         if not isinstance(self.separator, str) or not self.separator or "\0" in self.separator:
@@ -122,7 +125,7 @@ class Rules:
         for tag, score in _scored(tags, needed=self.scores):
             name = aliases.get(fold(tag), tag)
             keys = (fold(tag), fold(name))
-            kind = next((kinds[key] for key in keys if key in kinds), OWN)
+            kind = kind_of(next((key for key in keys if key in kinds), keys[1]), kinds)
             named = (fields[key] for key in (*keys, kind) if key in fields)
             where = next(named, self.default_field)
             if not ignored.isdisjoint(keys):

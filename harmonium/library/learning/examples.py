@@ -5,7 +5,7 @@ Features that do not fit in memory are in a temporary file.
 
 import shutil
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -15,7 +15,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from harmonium.arrays import Floats, Ids
-from harmonium.data.tag_names import artist_key
+from harmonium.data.tag_names import NO_TAG, artist_key, kind_of, normalise_tag
 from harmonium.errors import DataError
 from harmonium.estimators.model_files import sigmoid
 from harmonium.library.library import Library
@@ -85,6 +85,24 @@ def choose_vocabulary(
             message += f" The nearest is {near.tag!r}, which needs {near.reason}."
         raise DataError(f"{message} Tag more tracks, or ask for less with --min-examples.")
     return tuple(tags), excluded
+
+
+def tracks_without_genre(
+    library: Library, ids: Ids, judged: pl.DataFrame, vague: Ids, kinds: Mapping[str, str]
+) -> Ids:
+    """The tracks whose genre is a word that says nothing, such as Other: any may be theirs.
+
+    ``vague`` are those of which people say such a word; of the others, the files are asked.
+    """
+    found = set(vague.tolist())
+    for some in row_blocks(len(ids)):
+        for track in library.tracks.many(ids[some]):
+            names = [normalise_tag(text) for text in track.file_tags.get("genre", ())]
+            if names and all(kind_of(name, kinds) == NO_TAG for name in names):
+                found.add(track.id)
+    given = judged.filter(pl.col("label") == 1).select("track_id", "tag").rows()
+    found -= {number for number, tag in given if kind_of(tag, kinds) == "genre"}
+    return np.array(sorted(found), np.int64)
 
 
 # The tables. --------------------------------------------------------------------------------------

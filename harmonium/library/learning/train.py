@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from harmonium import __version__
 from harmonium.arrays import Arrays, Doubles, Floats, Ids
-from harmonium.data.tag_names import GenreTree
+from harmonium.data.tag_names import NO_TAG, GenreTree, kind_of
 from harmonium.engine import Engine
 from harmonium.errors import DataError
 from harmonium.library import tagger
@@ -33,6 +33,7 @@ from harmonium.library.learning.examples import (
     choose_vocabulary,
     read_training_set,
     row_blocks,
+    tracks_without_genre,
 )
 from harmonium.library.learning.fitting import (
     MAX_FIRST,
@@ -156,7 +157,10 @@ class _Task:
             raise DataError(
                 "The library has no features to learn from. `harmonium index FOLDER` computes them."
             )
-        opinions = library.opinions.triples()
+        opinions, kinds = library.opinions.triples(), library.kinds()
+        no_tags = [tag for tag in opinions["tag"].unique() if kind_of(tag, kinds) == NO_TAG]
+        vague = opinions.filter(pl.col("tag").is_in(no_tags))["track_id"].to_numpy()
+        opinions = opinions.filter(~pl.col("tag").is_in(no_tags))
         tagged = np.unique(opinions["track_id"].to_numpy().astype(np.int64))
         ids = library.tracks.with_features(tagged, extractor=extractor)
         opinions = opinions.filter(pl.col("track_id").is_in(pl.Series(ids).implode()))
@@ -172,11 +176,13 @@ class _Task:
         )
         tagger.keep_compiled()
         tracks = judged["track_id"].to_numpy()
+        are_genres = np.array([kind_of(tag, kinds) == "genre" for tag in tags])
+        unknown = (tracks_without_genre(library, ids, judged, vague, kinds), are_genres)
 
         def labels(some: Ids) -> Floats:
             first, last = np.searchsorted(tracks, [some[0], some[-1] + 1])
             votes = judged.slice(int(first), int(last - first))
-            return label_matrix(votes, some, tags, only_answered=answered)
+            return label_matrix(votes, some, tags, only_answered=answered, unknown=unknown)
 
         where = folder if len(ids) > MAX_IN_MEMORY else None
         examples, grouped_by = read_training_set(library, extractor, ids, labels, tags, where)

@@ -437,3 +437,27 @@ def test_files_hold_what_memory_would_with_the_built_in_model(tmp_path, monkeypa
     np.testing.assert_array_equal(here.inputs(alone), X[ids - 1])
     P = Tagger(builtin_model()).probabilities(X[ids - 1])
     np.testing.assert_allclose(there.builtin(7), np.clip(P[:, 7], 1e-4, 1 - 1e-4), atol=1e-5)
+
+
+def test_tracks_of_which_only_a_word_without_meaning_is_said_are_unknown_for_genres(
+    library, tmp_path
+):
+    ids, *_ = small_library.fill(library, tagged=0, people=())
+    with library.begin():
+        change = new_change(library)
+        genres = {1: "jazz", 0: "rock"}
+        for number in ids[:40].tolist():
+            library.opinions.say("files", number, [genres[number % 2], "calm"], change=change)
+        library.opinions.say("files", 41, ["Other"], change=change)
+        library.opinions.say("files", 42, ["Other", "calm"], change=change)
+        library.opinions.say("files", 43, ["calm"], change=change)
+    library.tracks.replace(
+        dataclasses.replace(library.tracks.get(43), file_tags={"genre": ["Unknown"]})
+    )
+    options = TrainingOptions(min_examples=2)
+    task = train_module._Task.read(library, options, tmp_path)
+    assert 41 not in task.ids
+    assert "other" not in task.examples.tags
+    jazz = task.examples.Y[:, task.examples.tags.index("jazz")]
+    assert np.isnan(jazz[np.isin(task.ids, [42, 43])]).all()
+    assert not np.isnan(jazz[~np.isin(task.ids, [42, 43])]).any()
