@@ -25,9 +25,17 @@ import numpy as np
 from harmonium.arrays import Floats, Ids
 from harmonium.audio.decoding import PathLike, SpreadWindows, Window, decode_windows, quoted
 from harmonium.audio.extractors import Extractor, extractor_key, get_extractor
-from harmonium.engine import Engine, EngineError, Runner, Serial, TimedOut, WorkerDied
+from harmonium.engine import (
+    Engine,
+    EngineError,
+    Runner,
+    Serial,
+    TaskOutcome,
+    TimedOut,
+    WorkerDied,
+)
 from harmonium.errors import AudioError, DataError, HarmoniumError, readable
-from harmonium.files import atomic_file, check_writable, enable_write_ahead_log
+from harmonium.files import atomic_file, check_writable, enable_write_ahead_log, open_file
 
 GivenFile = PathLike | tuple[str, bytes, int, int]
 """A path; or a path, the SHA-256 digest of its content or of its sound alone, and the size and time
@@ -309,17 +317,21 @@ def _steps(path: str, known: tuple, cache: "FeatureCache | None", n_numbers: int
 def _taken(runner: Runner[Request, Answer]) -> tuple[int, Answer]:
     """The next worker's answer, and the position of its file."""
     outcome = runner.next()
-    position, error = outcome.task[0], outcome.error
-    if isinstance(error, WorkerDied):
-        return position, (None, None, f"makes the decoder crash: {error}.")
-    if isinstance(error, TimedOut):
-        return position, (None, None, f"makes the decoder hang: {error}.")
+    reason = reason_of(outcome)
+    return outcome.task[0], (None, None, reason) if reason else outcome.result  # type: ignore[return-value]
+
+
+def reason_of(outcome: TaskOutcome[Any, Any]) -> str:
+    """Why a worker could not read a file, or ""; any other error is raised."""
+    error = outcome.error
+    if isinstance(error, WorkerDied | TimedOut):
+        does = "crash" if isinstance(error, WorkerDied) else "hang"
+        return f"makes the decoder {does}: {error}."
     if isinstance(error, HarmoniumError):
         raise error
     if error is not None:
         raise EngineError(f"A worker failed: {type(error).__name__}: {error}") from error
-    assert outcome.result is not None
-    return position, outcome.result
+    return ""
 
 
 def _read(extractor: Extractor | bytes, start: float | None, request: Request) -> Answer:
@@ -431,8 +443,8 @@ def file_status(path: PathLike) -> FileStatus:
 
 def file_digest(path: PathLike) -> bytes:
     """The SHA-256 digest of a file's content, or an OSError."""
-    with open(path, "rb") as file:  # noqa: PTH123
-        return hashlib.file_digest(file, "sha256").digest()
+    with open_file(path) as file:
+        return hashlib.file_digest(file, "sha256").digest()  # type: ignore[arg-type]
 
 
 class FeatureCache:

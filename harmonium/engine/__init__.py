@@ -167,7 +167,7 @@ class Runner(Generic[Task, Result]):
     ) -> None:
         self.function = function
         self._is_mine = isinstance(engine, str)
-        self._engine = (
+        self.engine = (
             engine
             if isinstance(engine, Engine)
             else make_executor(engine, jobs=jobs, time_limit=time_limit)
@@ -185,9 +185,9 @@ class Runner(Generic[Task, Result]):
             for future in self._under_way:
                 future.cancel()
         elif kind is None and not self.pending:
-            self._engine.shutdown()
+            self.engine.shutdown()
         else:
-            self._engine.abandon()
+            self.engine.abandon()
 
     @property
     def pending(self) -> int:
@@ -197,11 +197,11 @@ class Runner(Generic[Task, Result]):
     @property
     def full(self) -> bool:
         """Whether an outcome should be taken before the next task is submitted."""
-        return len(self._under_way) >= self._engine.capacity
+        return len(self._under_way) >= self.engine.capacity
 
     def submit(self, task: Task) -> Future[Result]:
         """Hand over a task without waiting, even if the engine has more than it can use."""
-        future = self._engine.submit(self.function, task)
+        future = self.engine.submit(self.function, task)
         self._under_way[future] = task
         future.add_done_callback(self._done.put)
         return future
@@ -216,9 +216,9 @@ class Runner(Generic[Task, Result]):
             future = self._wait()
             task = self._under_way.pop(future)
             error = CancelledError() if future.cancelled() else future.exception()
-            error = error and self._engine.explain(error)
+            error = error and self.engine.explain(error)
             if isinstance(error, ConnectionLost):
-                self._engine.renew(future)
+                self.engine.renew(future)
                 again = self.submit(task)
                 self._alone = again if future is self._alone else self._alone
                 continue
@@ -235,4 +235,4 @@ class Runner(Generic[Task, Result]):
                 # The time is for systems on which a wait without an end ignores Ctrl-C.
                 return self._done.get(timeout=1)
             except Empty:
-                self._engine.check()
+                self.engine.check()

@@ -11,11 +11,9 @@ from __future__ import annotations
 
 import hashlib
 import os
-import stat
 import time
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import chain
@@ -34,6 +32,7 @@ from harmonium.audio.extraction import (
     PathLike,
     file_digest,
     iterate_files,
+    reason_of,
 )
 from harmonium.audio.extractors import (
     DEFAULT,
@@ -42,7 +41,7 @@ from harmonium.audio.extractors import (
     get_extractor,
     with_windows,
 )
-from harmonium.engine import Engine, available_cores
+from harmonium.engine import Engine, Runner
 from harmonium.errors import FileTagError, LibraryError, readable
 from harmonium.files import absolute_path
 from harmonium.library.filetags import audio_digest, read_tags
@@ -153,9 +152,9 @@ def index(
     run = _Run(library, chosen, progress)
     folders, gone, files = _find(library, paths, run.report)
     todo = run.begin(folders, gone, files, retry)
-    threads = 1 if engine == "serial" else jobs or available_cores()
-    options = {"jobs": jobs, "engine": engine, "cache": cache, "time_limit": time_limit}
-    run.extract(run.needing_features(todo, threads), options)
+    # Tags are read and features computed by the same processes, which a bad file cannot hold up.
+    with Runner(examine, engine=engine, jobs=jobs, time_limit=time_limit) as reader:
+        run.extract(run.needing_features(todo, reader), {"engine": reader.engine, "cache": cache})
     run.note_vanished([*folders, *gone], set(files))
     update_sound_vectors(library)
     return run.report
@@ -213,12 +212,12 @@ class _Run:
         self.total = sum(len(todo[kind]) for kind in ("unchanged", "changed", "new"))
         return todo
 
-    def needing_features(self, todo: dict[str, list[str]], threads: int) -> Iterator[GivenFile]:
+    def needing_features(self, todo: dict[str, list[str]], reader: Reader) -> Iterator[GivenFile]:
         """Read files and store their tracks; those that have no features yet."""
         for path in todo["unchanged"]:
             yield self._give(self.known.by_path[path])
-        yield from self._stored(examine_all(todo["changed"], threads=threads), self._same_path)
-        yield from self._stored(examine_all(todo["new"], threads=threads), self._new_path)
+        yield from self._stored(examine_all(todo["changed"], reader), self._same_path)
+        yield from self._stored(examine_all(todo["new"], reader), self._new_path)
         # Sounds that are known come first: what was moved away is then not taken for changed.
         self.altered.sort(key=lambda one: one.sound not in self.known.by_sound)
         self.total += len(self.altered)
@@ -289,7 +288,7 @@ class _Run:
             if known.state == "unreadable" and same_file(known, file):  # tried once more
                 self.report.still_unreadable[known.path] = file.reason
             else:
-                self._unreadable(known, file.reason)
+                self._unreadable(known, file.reason, file)
             return None
         if known.sound != file.sound:
             self.known.displaced.add(known.id)
@@ -364,9 +363,12 @@ class _Run:
             self.lacking |= self._without_features([now.id])
         return now
 
-    def _unreadable(self, known: Track, reason: str) -> None:
-        self.library.tracks.set_state([known.id], "unreadable", reason=reason)
-        self.known.put(replace(known, state="unreadable"))
+    def _unreadable(self, known: Track, reason: str, file: Track | None = None) -> None:
+        seen = file or known  # as it was seen: while it stays so, it is not tried again
+        stored = replace(self.library.tracks.get(known.id), size=seen.size, modified=seen.modified)
+        now = replace(stored, state="unreadable", reason=reason)
+        self.library.tracks.replace(now)
+        self.known.put(now)
         self.report.unreadable[known.path] = reason
 
     def _without_features(self, ids: list[int]) -> set[int]:
@@ -428,11 +430,7 @@ UNSETTLED = -1  # the time of a file that has just changed: a further change mig
 def examine(path: str) -> Track:
     """Read a file: the digest of its sound, its tags, size and time; or why it cannot be read."""
     try:
-        status = os.stat(path)  # noqa: PTH116
-        if not stat.S_ISREG(status.st_mode):
-            return _unread(path, "is not a file.")
-        settled = time.time_ns() - status.st_mtime_ns > SETTLED_NS
-        seen = (status.st_size, status.st_mtime_ns if settled else UNSETTLED)
+        seen = _seen(path)
         try:
             tags, sound = read_tags(path), audio_digest(path)
         except FileTagError:  # a format whose tags are not known
@@ -442,17 +440,34 @@ def examine(path: str) -> Track:
         return _unread(path, f"cannot be read: {error.strerror or error}.")
 
 
-def examine_all(paths: Iterable[str], *, threads: int) -> Iterator[Track]:
-    """Read files in this order, several at once: most of the work is outside Python's lock."""
-    with ThreadPoolExecutor(threads) as pool:
-        for some in batches(paths, _READ_TOGETHER):
-            yield from pool.map(examine, some)
+def _seen(path: str) -> tuple[int, int]:
+    """Size and time of a file, by which a change of it is seen."""
+    with suppress(OSError):
+        status = os.stat(path)  # noqa: PTH116
+        settled = time.time_ns() - status.st_mtime_ns > SETTLED_NS
+        return status.st_size, status.st_mtime_ns if settled else UNSETTLED
+    return 0, UNSETTLED
 
 
-def _unread(path: str, reason: str) -> Track:
+Reader = Runner[str, Track]
+
+
+def examine_all(paths: Iterable[str], reader: Reader) -> Iterator[Track]:
+    """Read files in this order, several at once, where the reader does its work."""
+    for some in batches(paths, _READ_TOGETHER):
+        for path in some:
+            reader.submit(path)
+        found: dict[str, Track] = {}
+        for outcome in (reader.next() for _ in some):
+            path, reason = outcome.task, reason_of(outcome)
+            found[path] = outcome.result or _unread(path, reason, *_seen(path))
+        yield from (found[path] for path in some)
+
+
+def _unread(path: str, reason: str, size: int = 0, modified: int = UNSETTLED) -> Track:
     # Each has a sound of its own, so that no two of them are taken for copies.
     sound = UNREAD + hashlib.sha256(os.fsencode(path)).hexdigest()
-    return Track(path, sound, modified=UNSETTLED, state="unreadable", reason=reason)
+    return Track(path, sound, size, modified, state="unreadable", reason=reason)
 
 
 def same_file(one: Track, other: Track) -> bool:
@@ -518,9 +533,10 @@ class KnownFiles:
             if known is not None and same_file(known, now):
                 if known.state == FORGOTTEN:
                     return "forgotten"
-                if known.sound.startswith(UNREAD):
-                    return "changed"
-                return "unreadable" if known.state == "unreadable" and not retry else "unchanged"
+                if known.state == "unreadable" and not retry:
+                    return "unreadable"
+                again = known.state == "unreadable" or known.sound.startswith(UNREAD)
+                return "changed" if again else "unchanged"
             unknown = known is None or known.state == "missing"
             if unknown and copy is not None and same_file(copy, now):
                 owner = self.by_id[copy.id]

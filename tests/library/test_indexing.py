@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from noise_files import LEVEL, RATE, level, long_ago, write
 from some_tracks import a_model, in_force, say
+from tagged_files import id3_tag, untagged
 
 from harmonium.audio import extraction
 from harmonium.audio.decoding import find_audio
@@ -242,7 +243,7 @@ def test_what_cannot_be_opened_is_tried_each_time(library, run, music):
     os.mkfifo(music / "pipe.mp3")
     report = run(music)
     assert "No such file" in report.unreadable.pop(str(link))
-    assert report.unreadable == {str(music / "pipe.mp3"): "is not a file."}
+    assert report.unreadable == {str(music / "pipe.mp3"): "cannot be read: it is not a file."}
     assert len(run(music).still_unreadable) == 2
     write(music.parent / "outside.flac", 81)
     link.unlink()
@@ -250,6 +251,19 @@ def test_what_cannot_be_opened_is_tried_each_time(library, run, music):
     report = run(music)
     assert report.new == [str(link)]
     assert track_at(library, link).state == "present"
+
+
+@pytest.mark.long
+def test_tags_that_hang_their_reader_are_reported_and_the_rest_goes_on(library, run, music):
+    """Mutagen goes on behind what is no frame, and compares what is left of a text with itself."""
+    bomb = b"TCON" + bytes((0x02, 0x31, 0x2D, 0x01, 0, 0, 3)) + bytes(5_000_000)
+    bad = music / "bad.mp3"
+    bad.write_bytes(id3_tag(4, b"Txxx" + bytes((0, 0, 0, 1, 0, 0, 0)) + bomb) + untagged("mp3"))
+    long_ago(bad)
+    report = run(music, engine="processes", jobs=1, time_limit=30)
+    assert (len(report.new), list(report.unreadable)) == (3, [str(bad)])
+    assert "longer than 30 s" in report.unreadable[str(bad)]
+    assert run(music).still_unreadable == report.unreadable  # and does not hang again
 
 
 def test_formats_whose_tags_are_not_known_go_without(library, run, tmp_path):

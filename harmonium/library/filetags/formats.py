@@ -33,9 +33,13 @@ PathLike: TypeAlias = str | os.PathLike[str]
 Values: TypeAlias = tuple[str, ...]
 Edits: TypeAlias = Mapping[str, Values]  # place, such as "TCON", "GENRE" or "©gen" → its values
 
+MAX_TAGS = 1 << 20  # letters that are read of a file's tags
 BLOCK = 1 << 20  # bytes that are held in memory at a time
 # What Mutagen and the parsing here raise where a file is not what its format says.
-_DAMAGE = (MutagenError, EOFError, struct.error, ValueError, LookupError, ArithmeticError)
+_DAMAGE = (
+    *(MutagenError, EOFError, struct.error, ValueError, LookupError, ArithmeticError),
+    *(RecursionError, MemoryError),
+)
 
 
 class FileProblem(Exception):
@@ -137,6 +141,8 @@ class FileTags:
         **about: Any,
     ) -> Self:
         """From the values at the places of a tag; a tag with ``damage`` cannot be written to."""
+        if sum(len(value) + 1 for some in values.values() for value in some) > MAX_TAGS:
+            values, damage = {}, f"its tags have more than {MAX_TAGS:,} letters"
         self = cls(format=format, version=version, values=values, places=places)
         fields: dict[str, Any] = {name: self.at(places[name]) for name in FIELDS}
         fields |= {name: "; ".join(self.at(places[name])) or None for name in TEXT_FIELDS}

@@ -6,14 +6,16 @@ are replaced, and all others stay to the byte.
 """
 
 import re
+import zlib
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from io import BytesIO
 from typing import Any, BinaryIO, Literal, TypeAlias
 
 from mutagen import MutagenError
 from mutagen.aiff import AIFFInfo
-from mutagen.id3 import ID3, TCON, BitPaddedInt, ID3NoHeaderError
+from mutagen.id3 import ID3, TCON, BitPaddedInt, Frames, Frames_2_2, ID3NoHeaderError
 from mutagen.mp3 import HeaderNotFoundError, MPEGInfo
 from mutagen.wave import WaveStreamInfo
 
@@ -40,6 +42,9 @@ from harmonium.library.filetags.formats import (
 HEADER = 10
 PADDING = 1024  # bytes left free in a tag that had to grow
 _MAX_TAG = 1 << 28
+MAX_TEXT = 1 << 16  # bytes of a text; no person writes more
+# Chapters hold frames, and so more chapters, without an end.
+_FRAMES = {name: one for name, one in (Frames | Frames_2_2).items() if name not in ("CHAP", "CTOC")}
 
 _UNSYNCHRONISED, _EXTENDED, _EXPERIMENTAL, _FOOTER = 0x80, 0x40, 0x20, 0x10
 _IDENTITY = {2: re.compile(rb"[A-Z][A-Z0-9]{2}")}
@@ -122,13 +127,30 @@ def read_tag(
 def load_tag(file: BinaryIO, *, required: bool = False) -> tuple[ID3 | None, str | None]:
     """(the tag as Mutagen reads it, None), or (None, what is wrong with it)."""
     # Where an ID3v2 tag is not ``required``, there may be an ID3v1 tag instead, or none.
+    if _has_endless_text(read_at(file, 0, tag_length(read_at(file, 0, HEADER)))):
+        return None, f"a text in its ID3 tag has more than {MAX_TEXT:,} bytes"
     file.seek(0)
     try:
-        return ID3(file, translate=False, load_v1=not required), None
+        return ID3(file, _FRAMES, translate=False, load_v1=not required), None
     except MutagenError as error:
         if isinstance(error, ID3NoHeaderError) and not required:
             return None, None
         return None, f"its ID3 tag is damaged ({str(error) or 'it ends too early'})"
+
+
+def _has_endless_text(data: bytes) -> bool:
+    """Whether a whole tag has a text on which Mutagen would work for hours, perhaps compressed."""
+    with suppress(FileProblem, LookupError, ValueError, zlib.error):
+        tag = take_apart(data)
+        for frame in tag.frames:
+            if frame[:1] == b"T" or frame[:3] == b"COM":
+                packed = tag.version > 2 and frame[9] & (0x80 if tag.version == 3 else 0x08)
+                if packed:
+                    start = HEADER + 4 * (tag.version == 3 or frame[9] & 1)
+                    frame = zlib.decompressobj().decompress(frame[start:], MAX_TEXT + 1)
+                if len(frame) > MAX_TEXT:
+                    return True
+    return False
 
 
 def _values(tag: ID3, options: Id3Options) -> dict[str, Values]:

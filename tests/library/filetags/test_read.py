@@ -1,9 +1,13 @@
 """What files say of themselves, whoever wrote it and however badly."""
 
+import io
 import os
 import struct
+import zlib
 
+import mutagen
 import pytest
+from mutagen.id3 import BitPaddedInt
 from mutagen.mp4 import MP4
 from tagged_files import (
     FORMATS,
@@ -142,6 +146,54 @@ def test_a_damaged_tag_is_noted_and_nothing_is_written_to_it(tmp_path, data):
     assert tags.notes
     with pytest.raises(FileTagError, match="song: "):
         apply_change(plan_write(tmp_path / "song", ["rock"]))
+
+
+def frame_of_24(name, data, flags=0):
+    return name + BitPaddedInt.to_str(len(data), width=4) + flags.to_bytes(2) + data
+
+
+def nested_chapters(depth):
+    found = b""
+    for _ in range(depth):
+        found = frame_of_24(b"CHAP", b"a\0" + bytes(16) + found)
+    return found
+
+
+ENDLESS = {
+    "many values": frame_of_24(b"TCON", b"\3" + bytes(5_000_000)),
+    "in UTF-16": frame_of_24(b"TCON", b"\1\xff\xfe" + bytes(5_000_000)),
+    "in another frame": frame_of_24(b"TMOO", b"\3" + bytes(5_000_000)),
+    "packed": frame_of_24(b"TCON", zlib.compress(b"\3" + bytes(5_000_000)), 0x08),
+    "packed after its size": frame_of_24(
+        b"TCON", bytes(4) + zlib.compress(b"\3" + bytes(10**7)), 0x09
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", ["mp3", "wav"])
+@pytest.mark.parametrize("data", ENDLESS.values(), ids=ENDLESS)
+def test_an_endless_text_is_noted_and_not_read(tmp_path, kind, data):
+    tag = id3_tag(4, frame_of_24(b"TIT2", b"\3A song") + data)
+    chunk = b"id3 " + struct.pack("<I", len(tag)) + tag + bytes(len(tag) % 2)
+    whole = with_chunk(untagged("wav"), chunk) if kind == "wav" else tag + SOUND
+    tags = tags_of(tmp_path, whole)
+    assert "more than 65,536 bytes" in tags.obstacle
+    assert tags.genre == ()
+
+
+def test_chapters_in_chapters_are_passed_over(tmp_path):
+    tag = id3_tag(4, nested_chapters(400) + frame_of_24(b"TCON", b"\3Jazz"))
+    assert tags_of(tmp_path, tag + untagged("mp3")).genre == ("Jazz",)
+
+
+def test_very_many_comments_are_noted_and_not_kept(tmp_path):
+    file = mutagen.File(io.BytesIO(untagged("ogg")))
+    file["comment"] = ["ab"] * 700_000
+    whole = io.BytesIO(untagged("ogg"))
+    file.save(whole)
+    tags = tags_of(tmp_path, whole.getvalue())
+    assert "more than 1,048,576 letters" in tags.obstacle
+    assert tags.comment == ()
 
 
 def test_the_genre_numbers_of_mp4_are_read(tmp_path):
