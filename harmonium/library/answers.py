@@ -6,7 +6,8 @@ model in use has not been trained with, within about a second:
 
 1. What each tag that was answered gains on all tracks. Its log-odds f = m + b + wᵀv are those of
    the model, m, and a linear function of how a track sounds, v (`store.tracks`), with b ~ N(0, 1)
-   and w ~ N(0, I): the most probable ones given the answers. With few answers little changes.
+   and w ~ N(0, I): the most probable ones given the answers. They are scaled down so that the
+   expected number of tracks with the tag changes by no more than the answers say (`max_change`).
 2. The same for a word that the model was not trained with, once five tracks have it. There is no m
    then, and tracks that nobody has said anything about count as tracks without the word; together
    they weigh three times the tracks that have it.
@@ -77,6 +78,9 @@ PENALTY = 0.25  # what further questions of the same tag or artist lose, in log-
 N_UNSAID = 100  # tracks without any opinion that count as examples without a new word
 UNSAID_WEIGHT = 3.0  # of all these tracks, in tracks that have the word; chosen on 4Q
 NEW_THRESHOLD = 0.5
+MAX_OTHERS = 2000  # tracks by which the expected number of tracks with a tag is estimated
+HALF_WEIGHT = 5.0  # an answer counts half if the model learnt the tag from so many tracks with it
+CHANCE = 1.5  # √n times the mean residual of n answers that may be chance: three standard errors
 _PAGE = 8192
 
 
@@ -386,7 +390,7 @@ def answers_since(library: Library, model: StoredModel) -> dict[str, pl.DataFram
     return found
 
 
-class _Examples(NamedTuple):
+class TagExamples(NamedTuple):
     """Tracks to learn a tag from; answers first, then tracks without any opinion."""
 
     ids: Ids
@@ -397,17 +401,32 @@ class _Examples(NamedTuple):
     vectors: Doubles  # (n, N_AXES)
     answers: pl.DataFrame
     has_model: bool  # whether the model was trained with the tag
+    n_learnt: int = 0  # tracks of the library with the tag that the model learnt it from
+    n_others: int = 0  # tracks without an answer
+    others: tuple[Doubles, Doubles] = (np.empty(0), np.empty((0, 0)))  # offset, vectors of some
 
     def digest(self, more: str) -> str:
         """Of what is learnt from."""
         parts = (self.ids, self.y, self.asked, self.weight, self.offset.round(6))
         data = b"".join(part.tobytes() for part in parts)
-        return _digest(data + f"{more} {SOUND_DEVIATION} {BIAS_DEVIATION}".encode())
+        return _digest(data + f"{more} {SOUND_DEVIATION} {BIAS_DEVIATION} {CHANCE}".encode())
+
+    def fitted(self, n: int | None = None) -> tuple[Doubles, float]:
+        """What the first n examples, or all, teach: a weight each, and what all tracks gain."""
+        y, asked, offset, V = self.y[:n], self.asked[:n], self.offset[:n], self.vectors[:n]
+        weights = fit_answers(kernel(V, asked), y, offset, self.weight[:n])
+        bias = BIAS_DEVIATION**2 * float(weights[asked].sum())
+        if self.has_model:
+            before, vectors = self.others
+            gained = SOUND_DEVIATION**2 * vectors @ (V.T @ weights) + bias
+            most = max_change(y - sigmoid(offset), asked, self.n_others, self.n_learnt)
+            scale = _scale(before, gained, most / max(1, self.n_others))
+            weights, bias = scale * weights, scale * bias
+        return weights, bias
 
     def learnt(self, name: str, place: int, digest: str) -> Refinement:
         """What the tag gains."""
-        weights = fit_answers(kernel(self.vectors, self.asked), self.y, self.offset, self.weight)
-        bias = BIAS_DEVIATION**2 * float(weights[self.asked].sum())
+        weights, bias = self.fitted()
         n, n_yes = len(self.answers), int(self.answers["y"].sum())
         return Refinement(
             place,
@@ -429,11 +448,12 @@ def _digest(data: bytes) -> str:
 
 def _lessons(
     library: Library, model: StoredModel, sounds: SoundVectors, answers: Mapping[str, pl.DataFrame]
-) -> Iterator[tuple[str, int, _Examples]]:
+) -> Iterator[tuple[str, int, TagExamples]]:
     """(tag, place, examples) of each tag that can learn; new words come after all others."""
     assert model.id is not None
     trained, n_new = model.as_trained(), 0
     places = {name: j for j, name in enumerate(trained.vocabulary)}
+    learnt_from = {one["tag"]: one.get("examples", 0) for one in model.report.get("tags", [])}
     for name, said in answers.items():
         place = places.get(name)
         has_model = place is not None and bool(trained.learnt[place])
@@ -459,8 +479,16 @@ def _lessons(
             continue
         if place is None:
             place, n_new = model.n_trained + n_new, n_new + 1
-        vectors = sounds.at(ids)
-        yield name, place, _Examples(ids, y, asked, weight, offset, vectors, said, has_model)
+        examples = TagExamples(ids, y, asked, weight, offset, sounds.at(ids), said, has_model)
+        if has_model:
+            left = np.setdiff1d(np.intersect1d(tagged, sounds.ids), ids)
+            some = np.sort(np.random.default_rng(0).permutation(left)[:MAX_OTHERS])
+            before = log_odds(P[np.searchsorted(tagged, some), 0]).astype(np.float64)
+            n_learnt = learnt_from.get(name, 0) if trained.is_own[place] else 0
+            examples = examples._replace(
+                n_learnt=n_learnt, n_others=len(left), others=(before, sounds.at(some))
+            )
+        yield name, place, examples
 
 
 def kernel(vectors: Doubles, asked: Mask) -> Doubles:
@@ -497,6 +525,34 @@ def fit_answers(K: Doubles, y: Doubles, offset: Doubles, weight: Doubles) -> Dou
             break
         value = new
     return a
+
+
+def max_change(residuals: Doubles, asked: Mask, n_others: int, n_learnt: int) -> float:
+    """By how much the expected number of other tracks with a tag may change, at most.
+
+    By |Σ r|, what the answers themselves say, r = y - p; by less if the model learnt the tag from
+    many tracks of the library. And by N (|mean r| - `CHANCE` / √n) where the n answers that were
+    asked for are further off than chance allows: then the model is wrong about the N others, too.
+    """
+    most = abs(residuals.sum()) * HALF_WEIGHT / (HALF_WEIGHT + n_learnt)
+    if n := int(asked.sum()):
+        most += n_others * max(0.0, abs(residuals[asked].mean()) - CHANCE / n**0.5)
+    return float(most)
+
+
+def _scale(before: Doubles, gained: Doubles, most: float) -> float:
+    """The largest s up to 1 with |mean σ(before + s gained) - mean σ(before)| ≤ most."""
+
+    def change(s: float) -> float:
+        return abs(float((sigmoid(before + s * gained) - sigmoid(before)).mean()))
+
+    if not len(before) or change(1.0) <= most:
+        return 1.0
+    low, high = 0.0, 1.0
+    for _ in range(20):
+        middle = (low + high) / 2
+        low, high = (middle, high) if change(middle) <= most else (low, middle)
+    return low
 
 
 def _completed(
@@ -591,15 +647,14 @@ def improvement(library: Library, change_id: int | None = None) -> Improvement |
     return Improvement(len(table), right_before, right_now, *table[:, 2:].mean(axis=0).tolist())
 
 
-def _guesses(examples: _Examples, which: NDArray[np.intp], threshold: np.float32) -> Doubles:
+def _guesses(examples: TagExamples, which: NDArray[np.intp], threshold: np.float32) -> Doubles:
     """For some answers, whether the model and what was learnt before were right; their losses."""
-    y, m, asked, V = examples.y, examples.offset, examples.asked, examples.vectors
-    K, level = kernel(V, asked), float(log_odds(np.array(threshold)))
+    y, m, V = examples.y, examples.offset, examples.vectors
+    level = float(log_odds(np.array(threshold)))
     found = np.empty((len(which), 4))
     for row, i in enumerate(which.tolist()):
-        a = fit_answers(K[:i, :i], y[:i], m[:i], np.ones(i))
-        gain = a @ (SOUND_DEVIATION**2 * V[:i] @ V[i] + BIAS_DEVIATION**2 * asked[:i])
-        odds = np.array([m[i], m[i] + gain])
+        a, bias = examples.fitted(i)
+        odds = np.array([m[i], m[i] + a @ (SOUND_DEVIATION**2 * V[:i] @ V[i]) + bias])
         right = (odds >= level) == (y[i] > 0.5)
         found[row] = [*right, *np.logaddexp(0, np.where(y[i] > 0.5, -odds, odds))]
     return found

@@ -7,11 +7,20 @@ import numpy as np
 import pytest
 import small_library
 from command_line import run
+from hypothesis import given
+from hypothesis import strategies as st
 from scipy.optimize import minimize
 from scipy.special import expit
 
 from harmonium.library import Library
-from harmonium.library.answers import fit_answers, improvement, keep_said, kernel, learn_answers
+from harmonium.library.answers import (
+    TagExamples,
+    fit_answers,
+    improvement,
+    keep_said,
+    kernel,
+    learn_answers,
+)
 from harmonium.library.edits import hide_tag
 from harmonium.library.store.models import unpacked
 from harmonium.library.store.opinions import REVIEW
@@ -88,6 +97,33 @@ def test_answers_far_from_what_the_model_says_are_no_trouble():
     K = kernel(V, np.ones(4, bool))
     a = fit_answers(K, y, offset, np.ones(4))
     np.testing.assert_allclose(a, y - expit(offset + K @ a), atol=1e-8)  # where the slope is 0
+
+
+@pytest.mark.parametrize("n_learnt", [0, 20])
+@given(
+    st.integers(0, 2**32 - 1),
+    st.integers(1, 8),
+    st.booleans(),
+)
+def test_answers_move_the_other_tracks_by_no_more_than_they_say(n_learnt, seed, n, asked):
+    """Unless they are further off than chance allows, see `max_change`."""
+    rng = np.random.default_rng(seed)
+    V, y = rng.normal(size=(60, 5)), rng.random(n).round()
+    V /= np.linalg.norm(V, axis=1, keepdims=True)
+    offset = rng.normal(size=60) * 2 - 1
+    rows, others = np.arange(n), np.arange(n, 60)
+    flags = np.full(n, asked)
+    examples = TagExamples(
+        rows, y, flags, np.ones(n), offset[:n], V[:n], None, True,
+        n_learnt, len(others), (offset[others], V[others]),
+    )  # fmt: skip
+    a, bias = examples.fitted()
+    after = expit(offset + SOUND_DEVIATION**2 * V @ (V[:n].T @ a) + bias)[others]
+    r = y - expit(offset[:n])
+    most = abs(r.sum()) * 5 / (5 + n_learnt)
+    if asked:
+        most += len(others) * max(0, abs(r.mean()) - 1.5 / np.sqrt(n))
+    assert abs((after - expit(offset[others])).sum()) <= most + 1e-6
 
 
 # Tags that the model knows. ----------------------------------------------------------------------
