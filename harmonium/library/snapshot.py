@@ -505,10 +505,10 @@ class Snapshot:
             present = self._named(question.name)
         features = {*AUDIO_FEATURES} if question.features else {(order or "").removeprefix("-")}
         if not text and like is None and not question.predicted:
-            ids = self.ids if present is None else present
-            score = self._by_feature(ids, order)
-            ids = self._ordered(ids, order) if score is None else ids
-            return Found(ids, score=score, features=features)
+            if (ordered := self._by_feature(present, order)) is not None:
+                return Found(ordered[0], score=ordered[1], features=features)
+            ids = self._ordered(self.ids if present is None else present, order)
+            return Found(ids, features=features)
         model = None if self.model is None else self.model.only(question.owner)
         aliases = {} if model is None else model.report.get("aliases", {})
         query = parse(text, self.known, aliases) if text else None
@@ -528,8 +528,8 @@ class Snapshot:
             found.score = found.similarity
         elif order in ("name", "added"):
             found.score = None
-        elif (score := self._by_feature(found.ids, order)) is not None:
-            found.score = score
+        elif (ordered := self._by_feature(found.ids, order)) is not None:
+            found.score = ordered[1]
         found.features |= features
         if query is None:
             found.probability = None
@@ -550,15 +550,16 @@ class Snapshot:
             return self._by_name
         return self._by_name[np.isin(self._by_name, ids, assume_unique=True)]
 
-    def _by_feature(self, ids: Ids, order: str | None) -> Floats | None:
-        """(n,) what tracks are ordered by, if that is an audio feature; those without come last."""
+    def _by_feature(self, ids: Ids | None, order: str | None) -> tuple[Ids, Floats] | None:
+        """Tracks (n,), or all that have it, and the audio feature they are ordered by, (n,)."""
         if order is None or (feature := order.removeprefix("-")) not in AUDIO_FEATURES:
             return None
         known, P = self.columns([feature_place(self.model, feature)])
+        ids = known if ids is None else ids
         here = np.isin(ids, known, assume_unique=True)
-        score = np.full(len(ids), -np.inf, np.float32)
+        score = np.full(len(ids), -np.inf, np.float32)  # those without it come last
         score[here] = P[np.searchsorted(known, ids[here]), 0] * (1 if feature == order else -1)
-        return score
+        return ids, score
 
     def page(self, found: Found, offset: int, limit: int, *, shown_tags: bool = False) -> list[Hit]:
         """Some tracks of a result."""

@@ -148,3 +148,15 @@ def test_a_model_without_features_says_what_to_do(library):
     for ask in ({"text": "energy:>0.5"}, {"order": "energy"}):
         with pytest.raises(DataError, match="built-in"):
             library.search(**ask)
+
+
+def test_tracks_without_a_value_and_without_a_file_in_the_order(world):
+    library, values = world
+    by_energy = sorted(values["energy"], key=values["energy"].get, reverse=True)
+    new = library.tracks.put([small_library.Track("/music/new.ogg", "new")])[0]
+    library.tracks.set_state(by_energy[:1], "missing")
+    for order in ("energy", "-energy"):
+        hits = library.search(order=order, limit=100).hits
+        assert hits[-1].track.id == new  # the last one, whatever the order
+        assert by_energy[0] not in {hit.track.id for hit in hits}
+    assert library.search(order="energy", limit=1).hits[0].track.id == by_energy[1]
