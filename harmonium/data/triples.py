@@ -100,21 +100,23 @@ class Triples:
         Users and items keep their names and codes, those with no triple left too.
         """
         used = np.bincount(self.tag, minlength=len(self.tags))
-        kept = most_frequent(used, self.tags, n)
-        return self._with_names("tag", kept)
+        return self._with_names("tag", most_frequent(used, self.tags, n))
 
     def select_items(self, items: Column) -> Triples:
         """The triples of these items, by name or by index.
 
         `items` become exactly these, in this order; users and tags keep their names and codes.
         """
-        kept = positions(items, self.items, name="items")
-        if len(np.unique(kept)) < len(kept):
-            raise DataError("'items' must name each item once, got one of them twice.")
-        return self._with_names("item", kept)
+        return self._with_names("item", positions(items, self.items, name="items"))
+
+    def select_tags(self, tags: Column) -> Triples:
+        """The triples of these tags, by name or by index, as `select_items` does for items."""
+        return self._with_names("tag", positions(tags, self.tags, name="tags"))
 
     def _with_names(self, role: Literal["item", "tag"], kept: NDArray[np.intp]) -> Triples:
         """The triples whose item or tag is one of those kept, which get the codes 0, 1, …."""
+        if len(np.unique(kept)) < len(kept):
+            raise DataError(f"'{role}s' must name each {role} once, got one of them twice.")
         names: pl.Series = getattr(self, f"{role}s")
         new_code = np.full(len(names), -1, dtype=np.int32)
         new_code[kept] = np.arange(len(kept))

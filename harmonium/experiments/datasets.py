@@ -5,7 +5,7 @@ import inspect
 import json
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Annotated, Any, Literal, cast
 
@@ -14,7 +14,6 @@ import polars as pl
 from numpy.typing import NDArray
 from pydantic import ConfigDict, Field, StrictInt
 
-from harmonium.data import Triples
 from harmonium.data.datasets import Dataset, DatasetInfo, info, load
 from harmonium.data.tables import codes_in, encode
 from harmonium.engine import available_cores
@@ -24,9 +23,6 @@ from harmonium.synthetic import make_collection
 
 GENERATED = "generated"
 """The name of the dataset that is made and not read."""
-
-UNKNOWN = "unknown"
-"""What a tag that too few people gave counts for, unless it is a probability."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -111,16 +107,6 @@ class PreparedDataset:
     n_timbre: int  # number of timbre features, which come first; 0 if unknown
     source: Dataset
 
-    def targets(self, unsure: float | str) -> NDArray[np.float32]:
-        """(n_clips, n_tags) labels to learn from; unlike `Y`, they may hold probabilities.
-
-        ``unsure`` is the probability of a tag that some people gave, but too few, or "unknown".
-        """
-        if unsure == UNKNOWN:
-            return self.Y
-        given = np.isnan(self.Y) & (self.counts > 0)
-        return np.where(given, np.float32(unsure), self.Y)
-
     def features(self, group: str) -> NDArray[np.float32]:
         """All features, or one group of them."""
         if group == "all":
@@ -157,7 +143,7 @@ class PreparedDataset:
         items = of_clips.unique(maintain_order=True)
         among = judged.is_in(items.implode())
         smoother = TagSmoother(random_state=seed).fit(
-            _with_tags(triples, pl.Series(self.tags)).select_items(items),
+            triples.select_tags(self.tags).select_items(items),
             pairs=(users.filter(among), judged.filter(among)),
             tracks=dict(zip(of_clips, tracks.gather(train), strict=True)),
         )
@@ -252,12 +238,3 @@ def _sound_features(
         failure = extraction.failures[0]
         raise DataError(f"{failure.path} cannot be used: {failure.reason}")
     return extraction.features
-
-
-def _with_tags(triples: Triples, tags: pl.Series) -> Triples:
-    """The triples of these tags, in this order of tags; users and items keep their codes."""
-    tag = codes_in(triples.tags, tags)[triples.tag]
-    kept = tag >= 0
-    return replace(
-        triples, user=triples.user[kept], item=triples.item[kept], tag=tag[kept], tags=tags
-    )

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from harmonium.experiments.datasets import UNKNOWN, DatasetSpec
+from harmonium.experiments.datasets import DatasetSpec
 from harmonium.experiments.recipe import ARM_AXES, Known, ModelSpec, Recipe
 
 MEANING = 3
@@ -33,7 +33,6 @@ class Arm:
     smoothing: bool
     clips: int
     features: str
-    unsure: float | str
 
     @property
     def label(self) -> str:
@@ -43,7 +42,6 @@ class Arm:
         parts += ["smoothed"] * self.smoothing
         parts += [f"{self.clips} clips"] * bool(self.clips)
         parts += [self.features] * (self.features != "all")
-        parts += [f"unsure {self.unsure}"] * (self.unsure != UNKNOWN)
         return ", ".join(parts)
 
 
@@ -58,7 +56,6 @@ class Run:
     smoothing: bool
     clips: int
     features: str
-    unsure: float | str
     inference: tuple[str, ...]
     known: tuple[Known, ...]
     n_folds: int
@@ -76,7 +73,8 @@ class Run:
     @cached_property
     def key(self) -> str:
         """A name made from the contents: equal runs of any recipe have the same."""
-        content = asdict(self) | {"meaning": MEANING}
+        # "unsure" was once a choice, and the runs of old results have it in their names
+        content = asdict(self) | {"meaning": MEANING, "unsure": "unknown"}
         del content["model"]
         del content["dataset"]["label"]
         for name in ("search_known", "refit"):  # as runs were named before there was a choice
@@ -146,7 +144,6 @@ def arms(recipe: Recipe) -> list[Arm]:
                 dataset.label not in model.skip
                 and (dataset.has_triples or not arm.smoothing)
                 and (dataset.has_audio or arm.features == "all")
-                and (arm.unsure == UNKNOWN or not arm.smoothing)  # smoothing gives probabilities
                 and arm.clips <= most
             ):
                 found.append(arm)

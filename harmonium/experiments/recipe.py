@@ -80,8 +80,6 @@ class ArmAxes:
     smoothing: tuple[StrictBool, ...] = (False,)  # whether to train on smoothed tags
     clips: tuple[Annotated[StrictInt, Field(ge=0)], ...] = (0,)  # on how many clips; 0 is all
     features: tuple[Literal["all", "timbre", "rhythm"], ...] = ("all",)
-    # What a tag counts for that some people gave, but too few: the probability that it applies.
-    unsure: tuple[Annotated[float, Field(gt=0, lt=1)] | Literal["unknown"], ...] = ("unknown",)
 
 
 ARM_AXES = tuple(one.name for one in fields(ArmAxes))

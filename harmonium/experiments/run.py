@@ -142,7 +142,7 @@ def _stacks(runs: Iterable[Run]) -> list[Runs]:
         alike: Any = run.key
         shared = signature(_model(run))
         if shared is not None and not run.smoothing:
-            alike = (run.dataset, run.features, run.clips, run.unsure, shared)
+            alike = (run.dataset, run.features, run.clips, shared)
         stacks[alike].append(run)
     parts = []
     for runs in stacks.values():
@@ -169,7 +169,7 @@ def _train_and_test(runs: Runs) -> list[RunOutput]:
     train, valid, _ = zip(*splits, strict=True)
     began = time.perf_counter()
     which = (run.dataset, run.n_folds, *run.place, run.seed)
-    targets = _smoothed_tags(*which) if run.smoothing else data.targets(run.unsure)
+    targets = _smoothed_tags(*which) if run.smoothing else data.Y
     smoothed = time.perf_counter()
     if len(runs) > 1:
         from harmonium.estimators.gradient_tagger import fit_stacked  # imports JAX

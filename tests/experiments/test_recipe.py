@@ -60,11 +60,6 @@ def test_a_recipe_says_what_it_says():
         ),
         (
             "n_folds = 3",
-            "[vary]\nunsure = [1.5]",
-            "less than 1. Or: Input should be 'unknown'. Got 1.5",
-        ),
-        (
-            "n_folds = 3",
             "[vary]\nclips = [-1]",
             "'clips.0': Input should be greater than or equal to 0. Got -1",
         ),

@@ -182,29 +182,6 @@ def test_a_stack_is_cross_fitted_as_its_models_are_alone(toy):
     assert np.abs(np.mean(aucs[0]) - np.mean(aucs[1])) < 0.1
 
 
-def test_unsure_tags_are_learnt_as_probabilities_and_never_tested(toy, monkeypatch):
-    """Tags that too few people gave, by hand: the first clips' first tag."""
-    recipe = OURS.replace("max_epochs = 3", 'max_epochs = 3, training = "cd", init_scale = 1.0')
-    data = load_dataset(parse_recipe(recipe).datasets[0])
-    data.Y[:5, 0], data.counts[:5, 0] = np.nan, 1
-    assert data.targets("unknown") is data.Y
-    targets = data.targets(0.5)
-    assert (targets[:5, 0] == 0.5).all()
-    assert (targets[5:] == data.Y[5:]).all()
-    aucs = {}
-    for engine in ("serial", "stacked"):
-        run(toy / engine, recipe + '\n[vary]\nunsure = ["unknown", 0.5]\n', engine=engine)
-        for line in read_results(toy / engine)[1].values():
-            done = line["run"]
-            place = (done["estimator"], done["unsure"], done["test_fold"], done["valid_fold"])
-            if "learning_rate" not in done["settings"] or done["settings"]["learning_rate"] > 0.01:
-                aucs[engine, *place] = line["valid_auc"]
-    for (engine, name, unsure, *folds), auc in aucs.items():
-        other = aucs[engine, name, "unknown", *folds]
-        assert (auc == other) == (unsure == "unknown" or name == "SVMTagger")
-    load_dataset.cache_clear()
-
-
 def test_runs_with_fewer_clips_are_stacked_apart(toy):
     run(toy / "out", OURS + "\n[vary]\nclips = [0, 6]\n", engine="stacked")
     _, lines, _ = read_results(toy / "out")

@@ -223,7 +223,7 @@ def _scores(recipe: Recipe, arm: Arm, results: Results, measurements: Results) -
         named = range(1, n_tags + 1)
     keys = dict.fromkeys(run.key for state in states for run in state.done)
     places = {"dataset": arm.dataset.label, "model": arm.model.name, **arm.settings}
-    places |= {name: getattr(arm, name) for name in ("smoothing", "clips", "features", "unsure")}
+    places |= {name: getattr(arm, name) for name in ("smoothing", "clips", "features")}
     return [
         Score(
             arm=arm,
@@ -280,7 +280,6 @@ SETTING_NAMES = {
     "l2": "L2",
     "nu": "ν",
     "clips": "training clips",
-    "unsure": "unsure tags",
 }
 _APPROXIMATIONS = {"multi_prediction": "MP", "mean_field": "MF", "gibbs": "Gibbs", "exact": "exact"}
 
