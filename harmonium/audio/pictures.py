@@ -1,7 +1,7 @@
 """Pictures: of a clip, with what its features are computed from; and of a whole track."""
 
+import textwrap
 import warnings
-from collections.abc import Sequence
 from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -26,13 +26,13 @@ from harmonium.files import write_atomically
 
 if TYPE_CHECKING:  # matplotlib is slow to import
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure, SubFigure
+    from matplotlib.figure import Figure
 
 # Okabe and Ito's colours, which people with any colour vision tell apart.
 COLOURS = ("#0072B2", "#009E73", "#D55E00", "#CC79A7", "#56B4E9", "#E69F00")
 MARKS_HZ = (100, 400, 800, 1600, 3200, 6400, 12_800)
 MIN_BEAT_DEPTH, MIN_BEAT_HZ = 0.05, 0.5  # weaker or slower modulations are no beat
-SIZE, TAGS_WIDTH = (11.0, 8.5), 3.2  # inches of a clip's picture, and of the tags beside it
+SIZE = (11.0, 8.5)  # inches of a clip's picture
 
 WIDTH, HEIGHT = 1200, 128  # pixels of a track's picture: moments and mel bands
 LOOKS = 4  # frames that a column of it is the mean of
@@ -44,40 +44,16 @@ FOLDER, VERSION = "spectra", 1  # in the cache; the version must rise when pictu
 BLOCK = 2**20  # frames that are decoded at a time
 
 
-def draw_clip(clip: Clip, *, title: str = "", tags: Sequence[tuple[str, float]] = ()) -> "Figure":
-    """Mel spectrum, band envelopes and modulation spectra of a clip; and its probable tags."""
+def draw_clip(clip: Clip, *, title: str = "") -> "Figure":
+    """Mel spectrum, band envelopes and modulation spectra: what varies in time on the left, and
+    its summary over the clip on the right."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
     mel = mel_energies(clip.samples, clip.rate, DEFAULTS)
-    width, height = SIZE
-    figure = Figure((width + TAGS_WIDTH * bool(tags), height), layout="constrained")
+    figure = Figure(SIZE, layout="constrained")
     FigureCanvasAgg(figure)
     figure.suptitle(_one_line(title), parse_math=False, x=0.01, ha="left", fontsize=13)
-    ratios = [width, TAGS_WIDTH] if tags else [width]
-    sound, *rest = figure.subfigures(1, len(ratios), width_ratios=ratios, squeeze=False)[0]
-    _draw_sound(sound, mel, clip.start)
-    for panel in rest:
-        _draw_tags(panel, tags)
-    return figure
-
-
-def save_picture(figure: "Figure", path: PathLike) -> None:
-    """Write a PNG, SVG or PDF file, by the name's ending."""
-    with warnings.catch_warnings():
-        # A title may hold signs that the font has not; they become boxes.
-        warnings.filterwarnings("ignore", "Glyph .* missing from font")
-        try:
-            figure.savefig(path, dpi=150)
-        except (OSError, ValueError) as error:
-            raise DataError(
-                f"The picture cannot be written: {error}. Choose a name that ends in .png, .svg "
-                "or .pdf, in an existing folder."
-            ) from None
-
-
-def _draw_sound(figure: "SubFigure", mel: Floats, start: float) -> None:
-    """On the left what varies in time; on the right its summary over the clip."""
     n_bands = len(DEFAULTS.band_names)
     edges = (DEFAULTS.lowest_hz, *DEFAULTS.band_edges, DEFAULTS.highest_hz)
     grid = figure.subplots(
@@ -86,6 +62,7 @@ def _draw_sound(figure: "SubFigure", mel: Floats, start: float) -> None:
         squeeze=False,
         gridspec_kw={"width_ratios": [1.8, 1], "height_ratios": [3] + [1] * n_bands},
     )
+    start = clip.start
     end = start + len(mel) / DEFAULTS.frame_rate
     _draw_spectrum(grid[0, 0], grid[0, 1], decibels(mel), (start, end))
     envelopes = band_envelopes(mel, DEFAULTS)
@@ -110,6 +87,21 @@ def _draw_sound(figure: "SubFigure", mel: Floats, start: float) -> None:
     grid[1, 1].set_title("How deeply it swings, by how often")
     grid[-1, 0].set_xlabel("seconds into the file")
     grid[-1, 1].set_xlabel("times per second (Hz)")
+    return figure
+
+
+def save_picture(figure: "Figure", path: PathLike) -> None:
+    """Write a PNG, SVG or PDF file, by the name's ending."""
+    with warnings.catch_warnings():
+        # A title may hold signs that the font has not; they become boxes.
+        warnings.filterwarnings("ignore", "Glyph .* missing from font")
+        try:
+            figure.savefig(path, dpi=150)
+        except (OSError, ValueError) as error:
+            raise DataError(
+                f"The picture cannot be written: {error}. Choose a name that ends in .png, .svg "
+                "or .pdf, in an existing folder."
+            ) from None
 
 
 def _draw_spectrum(
@@ -169,19 +161,9 @@ def _mark_peak(axes: "Axes", hertz: Doubles, spectrum: Doubles) -> None:
     _write(axes, f"{beat:.2f} Hz = {60 * beat:.0f} per minute", "right")
 
 
-def _draw_tags(figure: "SubFigure", tags: Sequence[tuple[str, float]]) -> None:
-    axes = figure.subplots()
-    names, values = zip(*tags, strict=True)
-    bars = axes.barh(np.arange(len(tags)), values, color=COLOURS[0], height=0.7)
-    axes.bar_label(bars, [f"{100 * value:.0f} %" for value in values], padding=3, fontsize=9)
-    axes.set_yticks(np.arange(len(tags)), [_one_line(name, 24) for name in names], parse_math=False)
-    axes.set(title="Tags", xlim=(0, 1.15), xlabel="probability", ylim=(len(tags) - 0.5, -0.5))
-
-
-def _one_line(text: str, longest: int = 100) -> str:
+def _one_line(text: str) -> str:
     printable = text.encode("utf-8", "replace").decode()  # a name need not be valid text
-    line = " ".join(printable.split())
-    return line if len(line) <= longest else line[: longest - 1] + "…"
+    return textwrap.shorten(printable, 100, placeholder="…")
 
 
 def overview_png(path: PathLike, *, cache: PathLike, key: str) -> bytes:

@@ -5,14 +5,13 @@ from __future__ import annotations
 import time
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import typer
 
 from harmonium.commands import IN_PART, options
-from harmonium.commands.options import argument, file, number, value
+from harmonium.commands.options import argument, file, value
 from harmonium.commands.output import Output
-from harmonium.errors import AudioError, DataError, ModelFileError, counted
+from harmonium.errors import AudioError, DataError, counted
 
 
 def features(
@@ -99,15 +98,8 @@ def inspect(
     output: Path = file("Picture to write: .png, .svg, .pdf.", "--output", "-o", default=...),
     start: float | None = options.START,
     seconds: float = value("S", "Length of the clip.", default=10, min=1),
-    model: Path | None = value("MODEL", "A saved model, whose tags are drawn too."),
-    extractor: str = value(
-        "NAME", "The features that the model takes.", "--extractor", "-e", default="paper"
-    ),
-    tags: int = number(20, "Draw the N most likely tags."),
 ) -> None:
     """Draw the spectrum and the rhythm of a clip.
-
-    With a model, its tags are drawn too.
 
     Example: harmonium inspect song.mp3 -o song.png --start 60
     """
@@ -116,41 +108,14 @@ def inspect(
     from harmonium.audio.pictures import draw_clip, save_picture
 
     clip = decode(file, seconds=seconds, start=start)
-    found = [] if model is None else _tags(file, clip.start, model, extractor)[:tags]
     end = clip.start + len(clip.samples) / clip.rate
     title = f"{file.name}, {clip.start:.1f} to {end:.1f} s"
     try:
-        figure = draw_clip(clip, title=title, tags=found)
+        figure = draw_clip(clip, title=title)
     except DataError as error:
         raise AudioError(f"{quoted(file)} cannot be drawn: {error}") from None
     save_picture(figure, output)
     print(f"Drawn: {output}")
-
-
-def _tags(file: Path, start: float, model: Path, extractor: str) -> list[tuple[str, float]]:
-    """The model's tags for the window at ``start``, with probabilities, the likeliest first."""
-    import polars as pl
-
-    import harmonium
-    from harmonium.audio import features_of_file, get_extractor
-
-    chosen, tagger = get_extractor(extractor), harmonium.load(model)
-    if not hasattr(tagger, "predict_proba"):
-        raise ModelFileError(
-            f"'{model}' holds a {type(tagger).__name__}, which does not give probabilities of "
-            "tags. Use the file of another tagger, such as a DiscriminativeRBM."
-        )
-    names, own = getattr(tagger, "feature_names_in_", None), chosen.feature_names
-    if tagger.n_features_in_ != len(own) if names is None else tuple(names) != own:
-        raise DataError(
-            f"The model '{model}' takes {tagger.n_features_in_} features that are not those of the "
-            f"extractor '{chosen.name}' ({len(own)}). Name its extractor with --extractor."
-        )
-    X: Any = features_of_file(file, chosen, start=start)[None]
-    if names is not None:
-        X = pl.DataFrame(X, schema=list(names))
-    found = zip(map(str, tagger.tags_), map(float, tagger.predict_proba(X)[0]), strict=True)
-    return sorted(found, key=lambda tag: -tag[1])
 
 
 extractor = typer.Typer(

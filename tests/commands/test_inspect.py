@@ -3,14 +3,12 @@
 import re
 
 import numpy as np
-import polars as pl
 import pytest
 from command_line import run_main
 from matplotlib.image import imread
 from sound_files import RATE, clicks, music, write_sndfile
 
-from harmonium import LogisticTagger
-from harmonium.audio import Clip, feature_names
+from harmonium.audio import Clip
 from harmonium.audio.extractors import DEFAULTS, decibels, mel_spectrogram, raise_to_floor
 from harmonium.audio.pictures import draw_clip, save_picture
 
@@ -22,10 +20,9 @@ def clip_of(samples, start=0.0):
 
 
 def axes_of(figure):
-    """The panels of the sound as rows of left and right, and the one of tags, if there is."""
+    """The panels as rows of left and right."""
     panels = figure.get_axes()
-    rows = [panels[2 * row : 2 * row + 2] for row in range(5)]
-    return rows, panels[10:]
+    return [panels[2 * row : 2 * row + 2] for row in range(5)]
 
 
 def texts(axes):
@@ -34,7 +31,7 @@ def texts(axes):
 
 def test_the_spectrum_is_that_of_the_clip_at_its_time():
     samples = music(3)
-    rows, _ = axes_of(draw_clip(clip_of(samples, start=7.5), title="song"))
+    rows = axes_of(draw_clip(clip_of(samples, start=7.5), title="song"))
     (image,) = rows[0][0].get_images()
     mel = raise_to_floor(mel_spectrogram(samples - samples.mean(), DEFAULTS), DEFAULTS)
     levels = decibels(mel).T
@@ -48,7 +45,7 @@ def test_the_spectrum_is_that_of_the_clip_at_its_time():
     ("bpm", "hz", "band"), [(120, 100, "low"), (90, 1500, "high-mid"), (140, 6000, "high")]
 )
 def test_a_click_track_has_its_tempo_written_in_its_band(bpm, hz, band):
-    rows, _ = axes_of(draw_clip(clip_of(clicks(bpm, hz=hz))))
+    rows = axes_of(draw_clip(clip_of(clicks(bpm, hz=hz))))
     marked = {}
     for name, (left, right) in zip(BANDS, rows[1:], strict=True):
         assert texts(left)[0].startswith(f"{name}, ")
@@ -58,29 +55,25 @@ def test_a_click_track_has_its_tempo_written_in_its_band(bpm, hz, band):
 
 
 def test_silence_is_dark_and_has_no_beat():
-    rows, _ = axes_of(draw_clip(clip_of(np.zeros(3 * RATE, np.float32))))
+    rows = axes_of(draw_clip(clip_of(np.zeros(3 * RATE, np.float32))))
     (image,) = rows[0][0].get_images()
     np.testing.assert_allclose(image.get_array(), -80, rtol=1e-6)
     assert [texts(right) for _, right in rows[1:]] == [[]] * 4
 
 
 def test_every_panel_says_what_it_shows():
-    figure = draw_clip(clip_of(music(3)), title="song.mp3", tags=[("calm", 0.9), ("loud", 0.1)])
+    figure = draw_clip(clip_of(music(3)), title="song.mp3")
     assert figure.get_suptitle() == "song.mp3"
-    rows, (tags,) = axes_of(figure)
+    rows = axes_of(figure)
     assert rows[0][0].get_ylabel() == "Hz"
     assert rows[0][1].get_xlabel() == "dB, 0 is the strongest"
     assert rows[-1][0].get_xlabel() == "seconds into the file"
     assert rows[-1][1].get_xlabel() == "times per second (Hz)"
-    assert tags.get_xlabel() == "probability"
-    assert [label.get_text() for label in tags.get_yticklabels()] == ["calm", "loud"]
-    assert [bar.get_width() for bar in tags.patches] == [0.9, 0.1]
-    assert texts(tags) == ["90 %", "10 %"]
 
 
 @pytest.mark.parametrize("title", ["$x^2$ \\frac\nb 🎵 \udcff", "long " * 100], ids=["odd", "long"])
 def test_any_title_is_drawn_as_it_stands(title, tmp_path):
-    figure = draw_clip(clip_of(music(2)), title=title, tags=[(title, 0.5)])
+    figure = draw_clip(clip_of(music(2)), title=title)
     save_picture(figure, tmp_path / "a.svg")
     assert len(figure.get_suptitle()) <= 100
     assert "\n" not in figure.get_suptitle()
@@ -93,20 +86,6 @@ def test_any_title_is_drawn_as_it_stands(title, tmp_path):
 def song(tmp_path_factory):
     sound = music(4)[:, None]
     return write_sndfile(tmp_path_factory.mktemp("song") / "a song.wav", sound, RATE)
-
-
-@pytest.fixture(scope="module")
-def models(tmp_path_factory):
-    """One that knows the names of its features, one that knows only their number."""
-    folder = tmp_path_factory.mktemp("models")
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(30, 389)).astype(np.float32)
-    Y = pl.DataFrame((X[:, :3] > 0).astype(float), schema=["calm", "loud", "odd"])
-    named = pl.DataFrame(X, schema=feature_names())
-    LogisticTagger(solver="newton").fit(named, Y).save(folder / "named")
-    LogisticTagger(solver="newton").fit(X, Y).save(folder / "numbered")
-    LogisticTagger(solver="newton").fit(X[:, :7], Y).save(folder / "other")
-    return folder
 
 
 @pytest.fixture(autouse=True)
@@ -128,16 +107,6 @@ def test_the_command_draws_a_png(song, tmp_path):
     assert len(np.unique(picture[::3, ::3, 1])) > 100  # shades of green
 
 
-@pytest.mark.parametrize("model", ["named", "numbered"])
-def test_a_models_tags_are_drawn_too(model, song, models, tmp_path):
-    path = tmp_path / "clip.svg"
-    code, _, err = run(song, "-o", path, "--model", models / model, "--tags", "2")
-    assert (code, err) == (0, "")
-    drawn = path.read_text(encoding="utf-8")
-    found = [tag for tag in ("calm", "loud", "odd") if f"<!-- {tag} -->" in drawn]
-    assert len(found) == 2
-
-
 @pytest.mark.parametrize(
     ("options", "message"),
     [
@@ -145,15 +114,10 @@ def test_a_models_tags_are_drawn_too(model, song, models, tmp_path):
         (("-o", "none/clip.png"), "cannot be written: .*No such file or directory"),
         (("-o", "a.png", "--start", "9"), "it lasts 4.000 s, and the window should begin at 9 s"),
         (("-o", "a.png", "--start", "3.5"), "'.*a song.wav' cannot be drawn: .* at least 1.00 s"),
-        (("-o", "a.png", "--model", "none"), "There is no model file at 'none'"),
-        (("-o", "a.png", "--model", "{other}"), "takes 7 features that are not those of the"),
-        (("-o", "a.png", "--model", "{named}", "-e", "timbre"), "'timbre' .189.. Name its"),
-        (("-o", "a.png", "--model", "{named}", "-e", "no"), "There is no extractor 'no'"),
     ],
 )
-def test_what_cannot_be_drawn_is_one_message(options, message, song, models, tmp_path, monkeypatch):
+def test_what_cannot_be_drawn_is_one_message(options, message, song, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    options = [option.format(named=models / "named", other=models / "other") for option in options]
     code, out, err = run(song, *options)
     assert (code, out) == (2, "")
     assert err.startswith("Error: ")
