@@ -65,6 +65,8 @@ MIN_PROBABILITY = 1e-4  # distance from 0 and 1 at which probabilities are clipp
 SOUND_DEVIATION = 1.0  # of wᵀv before any answer; chosen on 4Q and GTZAN, as the next one is
 BIAS_DEVIATION = 1.0  # of b before any answer (`benchmarks/quick_learning.py --choose`)
 BUILTIN_FILE = Path(__file__).with_name("builtin") / "model.safetensors"
+WORDS_FILE = BUILTIN_FILE.with_name("words.safetensors")  # under a licence of its own
+GAIN_STEPS, NO_GAIN = 16, -128  # gains of log-odds in a byte: steps of 1/16, and none known
 BUILTIN = "shipped"  # what the built-in model is called in libraries, and its report in the file
 PART, PLACES = "shipped.model", "shipped.places"
 """The arrays of a library's own model that hold the built-in one's file, and where in the
@@ -91,8 +93,7 @@ def no_model() -> LibraryError:
 
 def log_odds(P: Floats) -> Floats:
     """log p / (1 - p), of probabilities kept away from 0 and 1."""
-    p = np.clip(P, MIN_PROBABILITY, 1 - MIN_PROBABILITY)
-    return np.log(p / (1 - p)).astype(np.float32)
+    return model_files.log_odds(P, MIN_PROBABILITY).astype(np.float32)
 
 
 def mix(own: Floats, prior: Floats, weight: Floats | np.float32) -> Floats:
@@ -210,9 +211,27 @@ class Tagger:
     def without_sound(self, observed: Floats) -> Floats:
         """The probabilities of a track of which only some tags are known, (n_tags,); NaN unknown.
 
-        As people give them together, if the model learnt from several people; otherwise as the
-        model predicts them for a track of average sound. New words say nothing.
+        As the library's people give them together, if the model learnt from several; else as
+        `Words` has it. Where it cannot tell, log-odds change as the model's for average sound.
         """
+        P, known = self._together(observed), words()
+        if known is None:
+            return P
+        places = {self.aliases.get(tag, tag): i for i, tag in enumerate(known.tags)}
+        first = self.n_own if "together.U" in self.arrays else 0
+        here = [j for j, tag in enumerate(self.tags) if j >= first and tag in places]
+        there = [places[self.tags[j]] for j in here]
+        y, others = np.full((1, len(known.tags)), np.nan), observed.copy()
+        y[0, there], others[here] = observed[here], np.nan
+        usual = log_odds(self._together(np.full_like(observed, np.nan)))
+        all_add, others_add = (log_odds(p) - usual for p in (P, self._together(others)))
+        z, alone = known(y)[0, there], model_files.log_odds(known.rates)[there]
+        z = np.where(np.isnan(z), alone + all_add[here], z + others_add[here])
+        P[here] = np.where(np.isnan(observed[here]), model_files.sigmoid(z), observed[here])
+        return P
+
+    def _together(self, observed: Floats) -> Floats:
+        """The same without `Words`; own tags of one person as for a track of average sound."""
         P = np.zeros(len(self.tags), np.float32)
         known, n = observed[: self._n_trained], self.n_own
         if self._builtin is None:
@@ -492,6 +511,49 @@ def _change(old: Doubles, new: Doubles) -> float:
     """The largest change of a probability, but at least a hundredth of that of a total."""
     probability = np.abs(model_files.sigmoid(new) - model_files.sigmoid(old))
     return float(np.maximum(probability, 0.01 * np.abs(new - old)).max(initial=0))
+
+
+class Words(NamedTuple):
+    """Which tags go together in several collections of tags, whatever the sound.
+
+    The log-odds of a tag j are the mean of those of RBMs, by one step of mean field, and those of
+    counting: of the mean of p(j | k) over the observed tags k that a collection has beside j.
+    """
+
+    tags: tuple[str, ...]
+    members: tuple[TagRBM, ...]
+    beside: Doubles  # (C, C): p(y_j = 1 | y_k = 1) at [k, j]; NaN where no collection has both
+    rates: Doubles  # (C,)
+
+    @classmethod
+    def of(cls, data: bytes) -> "Words":
+        """Those of a file."""
+        arrays, about = model_files.from_bytes(data, name="words.safetensors")
+        U, c, d, odds = (arrays[name].astype(np.float64) for name in ("U", "c", "d", "rates"))
+        gains = np.where(arrays["gains"] == NO_GAIN, np.nan, arrays["gains"] / GAIN_STEPS)
+        members = tuple(TagRBM(*member) for member in zip(U, c, d, strict=True))
+        return cls(tuple(about["tags"]), members, *map(model_files.sigmoid, (odds + gains, odds)))
+
+    def __call__(self, y: Doubles) -> Doubles:
+        """Log-odds of the tags, (n, C), for observed tags ``y``, (n, C); in both NaN is unknown."""
+        known, with_k, k = ~np.isnan(self.beside), np.nan_to_num(self.beside), self.rates[:, None]
+        # p(j | not k) is what p(j) leaves; above 0, since shares are smoothed
+        without_k = np.maximum((self.rates - k * with_k) / (1 - k), self.rates / 10) * known
+        n = ~np.isnan(y) @ known.astype(np.float64)
+        mean = ((y == 1) @ with_k + (y == 0) @ without_k) / np.maximum(n, 1)
+        found = (self.by_members(y) + model_files.log_odds(mean, MIN_PROBABILITY)) / 2
+        return np.where(n > 0, found, np.nan)
+
+    def by_members(self, y: Doubles) -> Doubles:
+        """The same by the RBMs alone."""
+        y, sigmoid = np.nan_to_num(y), model_files.sigmoid
+        return np.mean([d + sigmoid(c + y @ U.T) @ U for U, c, d in self.members], axis=0)
+
+
+@cache
+def words() -> Words | None:
+    """Those of the package; None where somebody deleted the file because of its licence."""
+    return Words.of(WORDS_FILE.read_bytes()) if WORDS_FILE.exists() else None
 
 
 # The built-in model. ------------------------------------------------------------------------------

@@ -195,6 +195,12 @@ class MultiPrediction:
         """For each clip whether any tag is observed, its q, and a number for each tag."""
         return 1, params.U.shape[1] + 2
 
+    def observed(self, y: Array, noise: Array) -> Array:
+        """Which known tags are observed, (B, C). ``noise`` is uniform on [0, 1), (B, C + 2)."""
+        n_tags = y.shape[1]
+        q = jnp.where(noise[:, n_tags] < self.none_observed, 0.0, noise[:, n_tags + 1])
+        return ~jnp.isnan(y) & (noise[:, :n_tags] < q[:, None])
+
     def __call__(self, params: Params, batch: Batch, noise: Array) -> tuple[Params, Array]:
         """∂/∂θ of -Σ_j log p_j(y_j) over the known tags j that are not observed.
 
@@ -205,8 +211,7 @@ class MultiPrediction:
         ∂U = Σ_t h_t e_tᵀ + g_t y_{t-1}ᵀ,  ∂c = Σ_t g_t,  ∂d = Σ_t e_t
         """
         # chosen once, not again for each of the sums that need it
-        chosen = choose_observed(batch.y, noise[0], self.none_observed)
-        observed = lax.optimization_barrier(chosen)
+        observed = lax.optimization_barrier(self.observed(batch.y, noise[0]))
         known = jnp.where(observed, batch.y, 0.0)
         field = condition(params, batch.u, batch.a)
         logits, hidden, tags = unrolled(field, jnp.where(observed, batch.y, jnp.nan), self.steps)
@@ -251,13 +256,6 @@ class Sum:
         first, logits = self.first(params, batch, noise[:sweeps, :, :width])
         second, _ = self.second(params, batch, noise[sweeps:, :, :other])
         return jax.tree.map(lambda g, more: g + self.weight * more, first, second), logits
-
-
-def choose_observed(y: Array, noise: Array, none_observed: float) -> Array:
-    """Which known tags are observed, (B, C). ``noise`` is uniform on [0, 1), (B, C + 2)."""
-    n_tags = y.shape[1]
-    q = jnp.where(noise[:, n_tags] < none_observed, 0.0, noise[:, n_tags + 1])
-    return ~jnp.isnan(y) & (noise[:, :n_tags] < q[:, None])
 
 
 def unrolled(field: Field, y: Array, steps: int) -> tuple[Array, list[Array], list[Array]]:

@@ -10,7 +10,7 @@ from small_library import builtin_sounds as sounds
 
 import harmonium.library.learning.train as training
 from harmonium import DiscriminativeRBM
-from harmonium.estimators.model_files import from_bytes, to_bytes
+from harmonium.estimators.model_files import from_bytes, sigmoid, to_bytes
 from harmonium.library import Library
 from harmonium.library import tagger as module
 from harmonium.library.answers import keep_said, learn_answers
@@ -34,7 +34,7 @@ from harmonium.library.tagger import (
     use_builtin,
 )
 from harmonium.library.tagging import read_known
-from harmonium.library.tags import related
+from harmonium.library.tags import related, suggest
 
 
 def test_numpy_says_what_the_estimator_says_with_and_without_observed_tags():
@@ -63,6 +63,61 @@ def test_a_library_with_the_model_of_an_older_version_gets_the_present_one(tmp_p
 def test_a_genre_makes_its_moods_likely_whatever_the_sound():
     found = related(Tagger(builtin_model()), None, "metal", 20)
     assert {"heavy metal", "hard rock"} & {one.tag for one in found if one.log_odds > 0}
+
+
+@pytest.fixture
+def no_words(monkeypatch, tmp_path):
+    monkeypatch.setattr(module, "WORDS_FILE", tmp_path / "words.safetensors")
+    module.words.cache_clear()
+    yield
+    module.words.cache_clear()
+
+
+def test_what_goes_with_a_tag_is_by_the_words():
+    words, tagger = module.words(), Tagger(builtin_model())
+    y = np.full((1, len(words.tags)), np.nan)
+    y[0, words.tags.index("jazz")] = 1
+    given = sigmoid(words(y)[0])
+    found = {one.tag: one for one in suggest(tagger, None, ["jazz"], n=300)}
+    for tag in ("blues", "piano", "sophisticated", "punk"):
+        place = words.tags.index(tag)
+        assert found[tag].probability == pytest.approx(given[place], abs=1e-6)
+        assert found[tag].usual == pytest.approx(words.rates[place], abs=1e-6)
+    assert found["blues"].probability > 2 * found["punk"].probability
+    names = [one.tag for one in related(tagger, None, "hip hop", 5)]
+    assert "hip hop" not in names
+    assert len(names) == 10
+
+
+def test_without_the_words_the_built_in_model_serves(no_words):
+    tagger = Tagger(builtin_model())
+    observed = np.full(len(tagger.tags), np.nan, np.float32)
+    observed[tagger.place("jazz")] = 1
+    expected = module._ModelFile(builtin_model().bytes).together(observed)
+    np.testing.assert_array_equal(tagger.without_sound(observed), expected)
+    assert suggest(tagger, None, ["jazz"])[0].probability > 0
+
+
+def test_where_the_words_cannot_tell_log_odds_change_as_the_models():
+    tagger, words = Tagger(builtin_model()), module.words()
+    at = {tag: i for i, tag in enumerate(words.tags)}
+    lacking = next(tag for tag in tagger.tags if tag not in at)
+    apart = next(
+        tag for tag in tagger.tags if tag in at and np.isnan(words.beside[at["metal"], at[tag]])
+    )
+    model = module._ModelFile(builtin_model().bytes)
+    for observed, asked in ((["metal"], apart), ([lacking], "jazz"), (["pop", lacking], "jazz")):
+        y = np.full(len(tagger.tags), np.nan, np.float32)
+        y[[tagger.place(tag) for tag in observed if tag != "pop"]] = 1
+        nothing = np.full_like(y, np.nan)
+        by_model = log_odds(model.together(y)) - log_odds(model.together(nothing))
+        first = nothing.copy()
+        if "pop" in observed:
+            y[tagger.place("pop")] = first[tagger.place("pop")] = 1
+        found = log_odds(tagger.without_sound(y)) - log_odds(tagger.without_sound(first))
+        place = tagger.place(asked)
+        assert found[place] == pytest.approx(by_model[place], abs=1e-3)
+        assert abs(by_model[place]) > 0.01
 
 
 def test_its_tags_and_other_words_are_understood_without_quotes():

@@ -1,0 +1,153 @@
+"""Which tags go together: how it is learnt, and the file of the package."""
+
+import gzip
+import os
+from pathlib import Path
+
+import jax
+import numpy as np
+import pytest
+from make_words import Lists, PresentObserved, jamendo, join, learn_gains, make, unknown_kinds
+
+from harmonium.data.tag_names import normalise_tag
+from harmonium.estimators.model_files import from_bytes, log_odds, sigmoid
+from harmonium.evaluation import auc_per_tag
+from harmonium.library.tagger import WORDS_FILE, Words, mean_field, words
+
+QUICK = {"members": 2, "n_hidden": 8, "max_epochs": 40, "batch_size": 50, "learning_rate": 0.03}
+
+
+def lists(name, tags, kinds, Y):
+    n = len(Y)
+    artists = np.array([f"{name} {row // 2}" for row in range(n)])
+    return Lists(name, tags, kinds, np.float32(Y), artists, np.full(n, "train"))
+
+
+@pytest.fixture(scope="module")
+def corpus():
+    """Rock has guitars, jazz has trumpets; the second collection knows jazz and what is mellow."""
+    rng = np.random.default_rng(0)
+    jazz = rng.random(400) < 0.3
+    flip = rng.random((3, 400)) < 0.1
+    first = np.stack([jazz, ~jazz, jazz ^ flip[0], ~jazz ^ flip[1]], axis=1)
+    second = np.stack([jazz, jazz ^ flip[2]], axis=1)[:200]
+    kinds = ("genre", "genre", "instrument", "instrument")
+    return join(
+        [
+            lists("first", ("jazz", "rock", "trumpet", "guitar"), kinds, first),
+            lists("second", ("jazz", "mellow"), ("genre", "mood"), second),
+        ]
+    )
+
+
+@pytest.fixture(scope="module")
+def made(corpus):
+    return Words.of(make(corpus, QUICK))
+
+
+def asked(model, **observed):
+    y = np.full((1, len(model.tags)), np.nan)
+    for tag, value in observed.items():
+        y[0, model.tags.index(tag)] = value
+    return dict(zip(model.tags, sigmoid(model(y)[0]), strict=True))
+
+
+def test_tags_that_go_together_make_each_other_likely(made):
+    assert made.tags == ("jazz", "rock", "trumpet", "guitar", "mellow")
+    usual = dict(zip(made.tags, made.rates, strict=True))
+    given, without = asked(made, trumpet=1), asked(made, trumpet=0)
+    assert usual["jazz"] == pytest.approx(0.3, abs=0.1)
+    assert given["jazz"] > usual["jazz"] + 0.2 > without["jazz"] + 0.25
+    assert given["rock"] < usual["rock"] - 0.2
+    assert asked(made, guitar=1, rock=1)["trumpet"] < usual["trumpet"]
+
+
+def test_the_words_cannot_tell_of_tags_that_no_collection_has_together(made):
+    assert np.isnan(asked(made, trumpet=1)["mellow"])
+    assert asked(made, jazz=1, trumpet=1)["mellow"] > made.rates[made.tags.index("mellow")] + 0.1
+
+
+def test_the_mean_of_log_odds_tag_by_tag(made):
+    y = np.full((1, 5), np.nan)
+    y[0, [0, 2]] = 1
+    members = [mean_field(rbm, np.zeros((1, 1)), y, 1)[0] for rbm in made.members]
+    for j in (1, 3, 4):
+        by_rbm = np.mean([log_odds(p[j]) for p in members])
+        shares = [made.beside[k, j] for k in (0, 2) if not np.isnan(made.beside[k, j])]
+        expected = (by_rbm + log_odds(np.mean(shares))) / 2
+        assert made(y)[0, j] == pytest.approx(expected)
+
+
+def test_counts_are_of_the_first_collection_that_has_both_tags(corpus):
+    gains = learn_gains(corpus)
+    first = corpus.parts[0].Y[:, :4]
+    w = corpus.parts[0].weights()
+    with_trumpet = w * first[:, 2]
+    rate = (w @ first[:, 0] + 0.5) / (w.sum() + 1)
+    share = (with_trumpet @ first[:, 0] + 30 * rate) / (with_trumpet.sum() + 30)
+    assert gains[2, 0] == pytest.approx(log_odds(share) - log_odds(rate), abs=1e-6)
+
+
+def test_a_kind_without_any_tag_is_unknown():
+    Y = np.array([[1, 0, 0], [0, 0, 1], [0, 0, 0]], np.float32)
+    found = unknown_kinds(Y, ("genre", "genre", "mood"))
+    nan = np.nan
+    np.testing.assert_array_equal(found, [[1, 0, nan], [nan, nan, 1], [nan, nan, nan]])
+
+
+def test_jamendo_in_the_shared_spelling(tmp_path):
+    (tmp_path / "jamendo").mkdir()
+    rows = ["1\ta\ttrain\tgenre:rap,genre:hiphop", "2\tb\ttest\tmood:dream,instrument:synthesizer"]
+    text = "\n".join(["track\tartist\tsplit\ttags", *rows])
+    (tmp_path / "jamendo" / "tags.tsv.gz").write_bytes(gzip.compress(text.encode()))
+    found = jamendo(tmp_path)
+    assert dict(zip(found.tags, found.kinds, strict=True)) == {
+        "hip hop": "genre",
+        "synth": "instrument",
+        "dreamy": "mood",
+    }
+    nan = np.nan
+    np.testing.assert_array_equal(found.Y, [[1, nan, nan], [nan, 1, 1]])
+    assert found.split.tolist() == ["train", "test"]
+
+
+def test_training_observes_one_present_tag_or_a_few_of_one_kind():
+    y = np.tile(np.float32([1, 1, 1, 0, np.nan, 1]), (2000, 1))
+    gradient = PresentObserved(kinds=(0, 0, 0, 0, 1, 1), absent_too=0.0)
+    _, width = gradient.noise(None, unknown=True)
+    noise = np.random.default_rng(0).random((2000, width), np.float32)
+    found = np.asarray(jax.jit(gradient.observed)(y, noise))
+    n = found.sum(axis=1)
+    assert not found[:, 3:5].any()
+    assert np.mean(n == 0) == pytest.approx(0.1, abs=0.03)
+    assert np.mean(n == 1) > 0.5
+    assert n.max() == 4
+    both_kinds = found[:, 5] & found[:, :3].any(axis=1)
+    assert 0.02 < both_kinds.mean() < 0.3
+
+
+def test_the_file_of_the_package_is_small_and_names_its_licence():
+    data = WORDS_FILE.read_bytes()
+    assert len(data) <= 400_000
+    assert "CC BY-NC-SA 4.0" in from_bytes(data)[1]["licence"]
+    assert "CC BY-NC-SA 4.0" in WORDS_FILE.with_name("words-LICENSE.md").read_text()
+    model = words()
+    assert [normalise_tag(tag) for tag in model.tags] == list(model.tags)
+    assert asked(model, jazz=1)["saxophone"] > 4 * model.rates[model.tags.index("saxophone")]
+
+
+@pytest.mark.skipif("HARMONIUM_DATA" not in os.environ, reason="HARMONIUM_DATA is not set")
+def test_moods_of_new_artists_by_a_genre_as_docs_builtin_has_it():
+    if not (Path(os.environ["HARMONIUM_DATA"]) / "jamendo").exists():
+        pytest.skip("jamendo is not in the data folder")
+    tracks, model = jamendo(), words()
+    kinds, at = np.array(tracks.kinds), [model.tags.index(tag) for tag in tracks.tags]
+    test = tracks.rows((tracks.split == "test") & (tracks.Y[:, kinds == "mood"] == 1).any(axis=1))
+    rng = np.random.default_rng(0)
+    noise = np.where((test.Y == 1) & (kinds == "genre"), rng.random(test.Y.shape), -1)
+    rows = noise.max(axis=1) > 0
+    y = np.full((rows.sum(), len(model.tags)), np.nan)
+    y[np.arange(len(y)), np.array(at)[noise[rows].argmax(axis=1)]] = 1
+    found = model(y)[:, np.array(at)[kinds == "mood"]]
+    auc = np.nanmean(auc_per_tag(test.Y[rows][:, kinds == "mood"], found).values)
+    assert auc == pytest.approx(0.68, abs=0.02)
