@@ -41,7 +41,6 @@ def smooth(
     delimiter: str | None = options.DELIMITER,
     no_header: bool = options.NO_HEADER,
     encoding: str = options.ENCODING,
-    min_users: int = number(1, "Skip clips tagged by fewer than N users."),
     long: bool = flag("One row per clip and tag, instead of a column per tag.", "--long"),
     model: Path | None = file("Also save the smoother, .safetensors."),
     hidden: int = number(50, "Hidden units."),
@@ -69,8 +68,6 @@ def smooth(
     layout: Any = {"header": not no_header, "delimiter": delimiter, "encoding": encoding}
     columns: dict[str, Any] = {"user": column(user), "item": column(item), "tag": column(tag)}
     read = read_triples(triples, **columns, **layout, aliases=aliases, normalise=not as_spelt)
-    if min_users > 1:
-        read = _well_known(read, min_users)
     track_of = None
     if track is not None:
         place = {"item": columns["item"], "track": column(track)}
@@ -110,22 +107,6 @@ def smooth(
     sizes = f"{len(smoother.items_):,} clips × {len(smoother.tags_):,} tags in "
     also = f" and {model}" if model is not None else ""
     out.say(Text.assemble(sizes, (str(output), "bold"), f"{also}; {seconds:.0f} s"))
-
-
-def _well_known(triples: Triples, min_users: int) -> Triples:
-    """The triples of the clips that at least ``min_users`` users have tagged."""
-    import numpy as np
-
-    from harmonium.data import Conditioning
-
-    n_users = Conditioning.from_triples(triples).n_users
-    kept = np.flatnonzero(n_users >= min_users)
-    if not len(kept):
-        raise DataError(
-            f"No clip was tagged by {min_users:,} users, at most by {n_users.max():,}. Lower "
-            "--min-users."
-        )
-    return triples.select_items(kept)
 
 
 def _tracks(path: Path, columns: dict[str, Any], layout: dict[str, Any]) -> dict[str, str]:

@@ -52,14 +52,8 @@ def test_a_table_a_model_and_a_summary(file, triples, tmp_path):
     assert f"{len(table)} clips × 6 tags in" in output
 
 
-# These two leave the same numbers of clips and tags, so that training compiles only once.
-FEWER = ("--tags", 3, "--min-users", 3, *QUICK)
-
-
-def by_three_users(triples):
-    """The clips that three users have tagged."""
-    users = triples.group_by("item").agg(pl.col("user").n_unique())
-    return set(users.filter(pl.col("user") >= 3)["item"])
+# These two have the same numbers of clips and tags, so that training compiles only once.
+FEWER = ("--tags", 3, *QUICK)
 
 
 def test_long_and_csv_of_some_tags_and_clips(file, triples, tmp_path):
@@ -68,7 +62,7 @@ def test_long_and_csv_of_some_tags_and_clips(file, triples, tmp_path):
     assert table.columns == ["item", "tag", "probability"]
     assert table["tag"].n_unique() == 3
     assert table["probability"].is_between(0, 1).all()
-    assert set(table["item"]) == by_three_users(triples) < set(triples["item"])
+    assert set(table["item"]) == set(triples["item"])
 
 
 def test_other_columns_and_no_header(triples, tmp_path):
@@ -78,7 +72,7 @@ def test_other_columns_and_no_header(triples, tmp_path):
     run(tmp_path / "t.txt", "-o", tmp_path / "out.csv", "--no-header", "--delimiter", ";",
         "--user", 2, "--item", 1, "--tag", 0, "--show", 0, *FEWER)  # fmt: skip
     table = pl.read_csv(tmp_path / "out.csv")
-    assert set(table["item"]) == by_three_users(triples)
+    assert set(table["item"]) == set(triples["item"])
     assert set(table.columns[1:]) < set(triples["tag"])
 
 
@@ -95,10 +89,9 @@ def test_tracks_from_a_table_of_their_own(file, triples, tmp_path):
         (("-o", "{}/nowhere/out.csv"), "there is no folder"),
         (("-o", "{}/out.csv", "--model", "{}"), "is a folder"),
         (("-o", "{}/out.csv", "--user", "listener"), "no column 'listener' for 'user'"),
-        (("-o", "{}/out.csv", "--min-users", "99"), "tagged by 99 users"),
         (("-o", "{}/out.csv", "--track", "user"), "two values"),
     ],
-    ids=["format", "folder", "model", "column", "users", "tracks"],
+    ids=["format", "folder", "model", "column", "tracks"],
 )
 def test_what_cannot_be_is_refused_before_any_work(file, tmp_path, arguments, message):
     with pytest.raises(DataError, match=message):

@@ -53,12 +53,9 @@ def test_hetrec(data_folder):
     data = load("hetrec", data_folder)
     assert len(data.triples.users) == 1892
     assert "tropicália" in data.tags.to_list()
-    joined = load("hetrec", data_folder, joined=True)
-    assert (len(joined.triples), len(joined)) == (43802, 985)
 
 
 def test_hetrec_msd(data_folder):
-    assert len(load("hetrec-msd", data_folder, untagged=True)) == 3497
     data = load("hetrec-msd", data_folder)
     assert (np.asarray(data.counts.matrix.sum(axis=1)) > 0).all()
     assert data.artists.n_unique() == 977
@@ -68,7 +65,6 @@ def test_hetrec_msd(data_folder):
 
 
 def test_msd(data_folder):
-    assert load("msd", data_folder, untagged=True).features.shape == (9999, 187)
     top = load("msd", data_folder, n_tags=50)
     assert (len(top), len(top.tags), top.counts.matrix.data.max()) == (3212, 50, 100)
 

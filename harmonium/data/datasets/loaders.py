@@ -149,7 +149,6 @@ def load_listening(
     folder: str | Path | None = None,
     *,
     features: Literal["embedding", "heads", "both"] | None = "embedding",
-    kind: Literal["mood", "genre"] | None = None,
 ) -> Dataset:
     """Read NAME.npz, musicnn's features of each clip, and NAME_tags.tsv, the editors' tags.
 
@@ -157,13 +156,10 @@ def load_listening(
     probabilities of their tags (100).
     """
     _check_option("features", features, ("embedding", "heads", "both"))
-    _check_option("kind", kind, ("mood", "genre"))
     (path,) = locate(INFOS[name], folder)
     arrays = read_arrays(path / f"{name}.npz", "item", "group", "embedding", "heads")
     items, group = strings(arrays["item"]), arrays["group"]
     table = read_table(path / f"{name}_tags.tsv")
-    if kind is not None:
-        table = table.filter(pl.col("kind") == kind)
     ones = np.ones(len(table), np.int64)
     parts = [*_MUSICNN_COLUMNS] if features == "both" else [features] if features else []
     columns = [column for part in parts for column in _MUSICNN_COLUMNS[part]]
@@ -184,11 +180,7 @@ def load_listening(
 
 
 def load_msd(
-    folder: str | Path | None = None,
-    *,
-    n_tags: int | None = None,
-    normalise: bool = False,
-    untagged: bool = False,
+    folder: str | Path | None = None, *, n_tags: int | None = None, normalise: bool = False
 ) -> Dataset:
     """Read features.npz and lastfm_top500.npz: weights from 0 to 100 per track and tag.
 
@@ -211,7 +203,7 @@ def load_msd(
     if n_tags is not None:
         columns = np.argsort(-np.count_nonzero(weights, axis=0), kind="stable")[:n_tags]
         weights, tags = weights[:, columns], tags[columns]
-    kept = np.flatnonzero(weights.any(axis=1) | untagged)
+    kept = np.flatnonzero(weights.any(axis=1))
     tracks = tracks[kept]
     return Dataset(
         info=INFOS["msd"],
@@ -224,21 +216,15 @@ def load_msd(
     )
 
 
-def load_hetrec(
-    folder: str | Path | None = None, *, joined: bool = False, normalise: bool = False
-) -> Dataset:
-    """Read the triples (user, artist, tag); ``joined``: of artists in the Million Song Subset."""
-    info = INFOS["hetrec"]
-    files = [*info.files["hetrec-lastfm"], *([JOIN] if joined else [])]
-    (path,) = locate(replace(info, files={"hetrec-lastfm": files}), folder)
+def load_hetrec(folder: str | Path | None = None, *, normalise: bool = False) -> Dataset:
+    """Read the triples (user, artist, tag)."""
+    (path,) = locate(INFOS["hetrec"], folder)
     rows = _taggings(path)
-    if joined:
-        rows = rows.filter(pl.col("artist").is_in(_join(path)["artist"].implode()))
     triples = Triples.from_columns(rows["user"], rows["artist"], rows["tag"], normalise=normalise)
     # Some artists who have tags are not in the file.
     names = dict(read_table(path / "artists.dat").select("id", "name").iter_rows())
     return Dataset(
-        info=info,
+        info=INFOS["hetrec"],
         items=triples.items,
         triples=triples,
         counts=triples.counts(),
@@ -246,9 +232,7 @@ def load_hetrec(
     )
 
 
-def load_hetrec_msd(
-    folder: str | Path | None = None, *, normalise: bool = False, untagged: bool = False
-) -> Dataset:
+def load_hetrec_msd(folder: str | Path | None = None, *, normalise: bool = False) -> Dataset:
     """Read the triples, the features and the join between artists and tracks."""
     hetrec, msd = locate(INFOS["hetrec-msd"], folder)
     join = _join(hetrec)
@@ -258,8 +242,7 @@ def load_hetrec_msd(
     join = join.with_columns(name=join["name"].gather(first[group]))
     rows = _taggings(hetrec).join(join, on="artist", maintain_order="left_right")
     tracks, X, names = _msd_tracks(msd)
-    wanted = join["track"] if untagged else rows["track"]
-    kept = np.flatnonzero(tracks["id"].is_in(wanted.implode()).to_numpy())
+    kept = np.flatnonzero(tracks["id"].is_in(rows["track"].implode()).to_numpy())
     artist_of = dict(join.select("track", "name").iter_rows())
     tracks = tracks[kept]
     t = Triples.from_columns(rows["user"], rows["track"], rows["tag"], normalise=normalise)
