@@ -6,7 +6,7 @@ Each change can be undone.
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from harmonium.data.tag_names import KINDS, NO_TAG, normalise_tag
+from harmonium.data.tag_names import AUDIO_FEATURES, KINDS, NO_TAG, normalise_tag
 from harmonium.errors import DataError, counted
 from harmonium.library.library import Library
 from harmonium.library.search import unknown_tag
@@ -112,8 +112,8 @@ def set_kind(library: Library, tags: Sequence[str], kind: str) -> int | None:
 
 
 def _with_tag(library: Library, tag: str) -> list[tuple[StoredModel, int]]:
-    """The models that have a tag, each with its place in the vocabulary."""
-    models = library.models.list()
+    """The models that have a tag, each with its place in the vocabulary; not audio features."""
+    models = [] if tag in AUDIO_FEATURES else library.models.list()
     return [(one, one.vocabulary.index(tag)) for one in models if tag in one.vocabulary]
 
 

@@ -160,3 +160,15 @@ def test_tracks_without_a_value_and_without_a_file_in_the_order(world):
         assert hits[-1].track.id == new  # the last one, whatever the order
         assert by_energy[0] not in {hit.track.id for hit in hits}
     assert library.search(order="energy", limit=1).hits[0].track.id == by_energy[1]
+
+
+def test_a_tag_of_the_same_name_is_renamed_and_hidden_and_the_feature_stays(world):
+    library, _ = world
+    before = library.audio_features(7)
+    library.opinions.say("bob", 7, present=["energy"], change=new_change(library))
+    library.rename("energy", "power", learn=False)
+    library.hide("valence", learn=False)
+    assert library.audio_features(7) == before
+    assert found(library, "power").keys() == {7}
+    model = small_library.quick_model(features=True).without({"valence"}, {"energy": "power"})
+    assert list(model.features) == list(AUDIO_FEATURES)

@@ -123,7 +123,7 @@ class StoredModel:
         # One whose new name is that of another tag is not predicted: the other is.
         tags, wanted = list(self.vocabulary), np.ones(len(self.vocabulary), bool)
         for j, tag in enumerate(tags):
-            new = renamed.get(tag, tag)
+            new = tag if tag in AUDIO_FEATURES else renamed.get(tag, tag)
             wanted[j] = new not in hidden and (new == tag or new not in tags)
             tags[j] = new if wanted[j] else tag
         return replace(self._predicting(wanted), vocabulary=tags)
