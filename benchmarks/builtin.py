@@ -27,10 +27,16 @@ strangers: tags that two collections share, by models that never saw the one the
 volume: mean AUC with more or fewer directions taken out of the features, and Emotify's clips
     12 dB softer: their AUC, and the share of the tags found that still are.
 robustness: how far probabilities move when a clip comes in another file.
+features: audio features: correlation with VibeNet's values, and AUC for the quadrants that people
+    gave, beside ridge regression (the best of three penalties by these very scores, feature by
+    feature), for held-out artists; and learnt from 4Q alone, for GTZAN.
+not_music: how many sounds that are no music, made by other voices and generators than those learnt
+    from, get tags; and how many clips of music do not, by what learnt from other folds.
 """
 
 import argparse
 import sys
+import tempfile
 import warnings
 from dataclasses import replace
 from functools import cache, partial
@@ -38,6 +44,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+from sklearn.linear_model import Ridge
 
 from harmonium import DiscriminativeRBM, LogisticTagger, MLPTagger
 from harmonium.data.datasets import load
@@ -52,15 +59,23 @@ from harmonium.evaluation import (
 )
 from harmonium.library.learning.fitting import auc_error, make_curves
 from harmonium.library.store.models import UNREACHABLE
-from harmonium.library.tagger import USUAL_PRECISION, threshold_for
+from harmonium.library.tagger import (
+    USUAL_PRECISION,
+    Tagger,
+    builtin_kinds,
+    builtin_model,
+    threshold_for,
+)
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "recipes"))
 from builtin_model import making
 from builtin_model.corpus import Corpus, listening_corpus
 from builtin_model.making import ONE_MODEL, TOGETHER
-from builtin_model.other_files import hear_louder
+from builtin_model.not_music import make_examples
+from builtin_model.other_files import hear, hear_louder
 from builtin_model.robustness import measure_robustness
 from builtin_model.vocabulary import shared_vocabulary
+from builtin_model.volume import DIRECTIONS
 
 QUESTIONS = (("4q", "mood"), ("4q", "genre"), ("gtzan", "genre"), ("emotify", "mood"))
 NAMES = ("4q", "gtzan", "emotify")
@@ -69,7 +84,15 @@ N_FOLDS = 5
 EMOTIFY_GENRES = ("classical", "rock", "electronic", "pop")
 """Of its excerpts 1-100, 101-200, 201-300 and 301-400."""
 
-union = cache(partial(listening_corpus, NAMES))
+
+@cache
+def both(n_directions=DIRECTIONS):
+    """All clips with their tags, and with their audio features."""
+    return listening_corpus(NAMES, n_directions=n_directions).split()
+
+
+def union():
+    return both()[0]
 
 
 class Judged(NamedTuple):
@@ -343,12 +366,6 @@ def precision():
         )
 
 
-def with_tags(corpus, which):
-    """The corpus with some of its tags."""
-    tags = tuple(np.array(corpus.tags)[which].tolist())
-    return replace(corpus, Y=corpus.Y[:, which], heads=corpus.heads[:, which], tags=tags)
-
-
 def strangers():
     """Tags that two collections share, judged by the collection that was never heard."""
     corpus, known = union(), said()
@@ -357,7 +374,7 @@ def strangers():
     for name in NAMES:
         here = corpus.collection == name
         there = ~np.isnan(corpus.rows(~here).targets()).all(axis=0)
-        some = with_tags(corpus, there)
+        some = corpus.with_tags(there)
         new, others = some.rows(here), some.rows(~here)
         shared = ~np.isnan(new.Y).all(axis=0) & ~np.isnan(others.Y).all(axis=0)
         model, tags = making.fit(others), np.flatnonzero(shared)
@@ -390,7 +407,7 @@ def volume():
     print("\n| directions | " + " | ".join(heading) + " | emotify, softer | tags kept |")
     print("|---" * 7 + "|")
     for k in (0, 2, 10):
-        corpus = listening_corpus(NAMES, n_directions=k)
+        corpus = both(k)[0]
         X = corpus.X.copy()
         X[emotify] = softer if corpus.volume is None else corpus.volume.taken_out(softer)
         P, Q = np.empty_like(corpus.Y), np.empty_like(corpus.Y)
@@ -406,8 +423,6 @@ def volume():
 
 def robustness():
     """The model of the package, asked about other files of the same sound."""
-    from harmonium.library.tagger import Tagger, builtin_model
-
     model = builtin_model()
     print("\n| file | median | 99 % | tags kept |\n|---|---|---|---|")
     for one in measure_robustness(Tagger(model).probabilities, model.thresholds):
@@ -415,9 +430,108 @@ def robustness():
         print(f"| {one['file']} | {cells} |", flush=True)
 
 
+def ridge(alpha, corpus, targets):
+    """What ridge regression from the features learns."""
+    mean, deviation = corpus.X.mean(axis=0), corpus.X.std(axis=0)
+    model = Ridge(alpha).fit((corpus.X - mean) / deviation, targets)
+    return lambda X: model.predict((X - mean) / deviation)
+
+
+def features():
+    """Audio features, beside ridge regression."""
+    corpus = both()[1]
+    at = {name: np.flatnonzero(corpus.collection == name) for name in NAMES}
+    asked = ~np.isnan(corpus.Y).all(axis=0)
+    every = held_out_splits(corpus)
+    by_artist = [(rows, np.intersect1d(others, at["4q"])) for rows, others in every]
+
+    def values(learn, splits):
+        """(n, 7) of clips that were not learnt from; else NaN."""
+        P = np.full(corpus.Y.shape, np.nan)
+        for rows, others in splits:
+            P[rows] = learn(corpus.rows(others))(corpus.X[rows])
+        return P
+
+    def agreement(P, rows):
+        pairs = zip(corpus.heads[rows].T, P[rows].T, strict=True)
+        return np.array([np.corrcoef(*pair)[0, 1] for pair in pairs])
+
+    def quadrants(P):
+        return auc_per_tag(corpus.Y[at["4q"]], P[at["4q"]]).values
+
+    def best_ridge(splits, people, metric):
+        trials = []
+        for alpha in (30, 100, 300):
+
+            def learn(known, alpha=alpha):
+                return ridge(alpha, known, known.Y if people else known.heads)
+
+            trials.append(metric(values(learn, splits)))
+        return np.max(trials, axis=0)
+
+    P, across = (
+        values(making.fit_features, splits) for splits in (every, [(at["gtzan"], at["4q"])])
+    )
+    columns = {}
+    for name, rows in at.items():
+        rival = best_ridge(every, False, partial(agreement, rows=rows))
+        columns[name] = agreement(P, rows), rival
+    rival = best_ridge([(at["gtzan"], at["4q"])], False, partial(agreement, rows=at["gtzan"]))
+    columns["4Q → GTZAN"] = agreement(across, at["gtzan"]), rival
+    names = [f"{name} | ridge" for name in columns]
+    print(
+        "\n| r with VibeNet | " + " | ".join(names) + " |\n" + "|---" * (1 + 2 * len(names)) + "|"
+    )
+    for j, tag in enumerate(corpus.tags):
+        cells = [f"{own[j]:.3f} | {rival[j]:.3f}" for own, rival in columns.values()]
+        print(f"| {tag} | " + " | ".join(cells) + " |")
+    corpus = corpus.with_tags(asked)
+    rival = best_ridge([one for one in by_artist if len(one[1])], True, quadrants)
+    vibenet = quadrants(corpus.heads)
+    print("\n| quadrants: AUC | built-in | ridge | VibeNet |\n|---|---|---|---|")
+    for row in zip(corpus.tags, quadrants(P[:, asked]), rival, vibenet, strict=True):
+        print("| {} | {:.3f} | {:.3f} | {:.3f} |".format(*row), flush=True)
+
+
+def not_music():
+    """Sounds that are no music, and music."""
+    model = Tagger(builtin_model())
+    genres = np.array([builtin_kinds()[tag] == "genre" for tag in model.tags]) & model.learnt
+
+    def tagged(X):
+        """How many get a genre, and how many any tag."""
+        P = model.probabilities(X) >= model.thresholds
+        return P[:, genres].any(axis=1).sum(), P.any(axis=1).sum()
+
+    print("\n| sound | of | with a genre | with any tag |\n|---|---|---|---|")
+    with tempfile.TemporaryDirectory() as folder:
+        files = make_examples("test", Path(folder))
+        X, kinds = hear(files), np.array([file.name.split("-")[0] for file in files])
+        others = hear(make_examples("learn", Path(folder) / "learn"))
+    for kind in np.unique(kinds):
+        print(
+            f"| {kind} | {(kinds == kind).sum()} | {{}} | {{}} |".format(*tagged(X[kinds == kind]))
+        )
+    print(f"| all | {len(X)} | {{}} | {{}} |".format(*tagged(X)))
+    music = hear([Path(path) for path in load("emotify").audio])
+    print(f"| Emotify | {len(music)} | {{}} | {{}} |".format(*tagged(music)))
+    corpus = union()
+    assert corpus.volume is not None
+    others, found = corpus.volume.taken_out(others), np.empty(len(corpus.X), bool)
+    for rows, known in held_out_splits(corpus):
+        found[rows] = making.fit_music(corpus.X[known], others)(corpus.X[rows])[:, 0] >= 0.5
+    print("\n| music, learnt from other artists | of | called music |\n|---|---|---|")
+    for name in NAMES:
+        own = corpus.collection == name
+        print(f"| {name} | {own.sum()} | {found[own].sum()} |", flush=True)
+
+
 PARTS = {
     part.__name__: part
-    for part in (ranking, completion, calibration, precision, strangers, volume, robustness)
+    for part in (
+        *(ranking, completion, calibration, precision, strangers, volume, robustness),
+        *(features, not_music),
+    )
 }
 
 

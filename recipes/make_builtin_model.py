@@ -4,16 +4,20 @@
     HARMONIUM_DATA=FOLDER python recipes/make_builtin_model.py --check    # compares them
 
 The same data on the same machine gives the same bits. It takes the collections 4q, gtzan and
-emotify (docs/datasets.md). The features of Emotify's clips are extracted by musicnn.
+emotify (docs/datasets.md). The features of Emotify's clips are extracted by musicnn, as are those
+of sounds that are no music, for which espeak-ng must be installed (`builtin_model.not_music`).
 """
 
 import argparse
 import sys
+import tempfile
 from pathlib import Path
 
 from builtin_model.card import model_card
 from builtin_model.corpus import listening_corpus
 from builtin_model.making import make
+from builtin_model.not_music import make_examples
+from builtin_model.other_files import hear
 from builtin_model.robustness import measure_robustness
 
 import harmonium
@@ -30,7 +34,8 @@ def main() -> int:
     arguments = parser.parse_args()
     corpus = listening_corpus(arguments.collections.split(","))
     print(f"{len(corpus.X):,} clips, {len(corpus.tags)} tags", file=sys.stderr)
-    made = make(corpus)
+    with tempfile.TemporaryDirectory() as folder:
+        made = make(corpus, hear(make_examples("learn", Path(folder))))
     if "emotify" in made.report["clips"]:
         made.report["robustness"] = measure_robustness(made.model.predict_proba, made.thresholds)
     files = {

@@ -262,7 +262,7 @@ def tag(
     sound_only: bool = flag("Do not infer tags from people's tags.", "--sound-only"),
     top: int | None = number(
         None,
-        "The N most likely tags of each track, at any probability; people's tags come first.",
+        "The N most telling tags of each track, at any probability; people's tags come first.",
         "--top",
         "-n",
     ),
@@ -350,13 +350,15 @@ def _show(
             out.table((), [(path, one.tag, one.probability, one.source) for one in tags])
             out.table((), [(path, name, value, "feature") for name, value in values.items()])
     else:
-        for number, (path, tags, values) in enumerate(files):
+        for number, one in enumerate(tagged):
             out.hint(*([""] if number else []))
-            if tags:
-                out.table(TRACK_COLUMNS, list(map(_tag_row, tags)), title=path)
+            if tags := one.tags(top, min_probability):
+                out.table(TRACK_COLUMNS, list(map(_tag_row, tags)), title=one.path)
+            elif one.is_music:
+                out.hint(one.path, "No tag reaches its threshold; --top 5 shows the most likely.")
             else:
-                out.hint(path, "No tag reaches its threshold; --top 5 shows the most likely.")
-            if values:
+                out.hint(one.path, "It does not sound like music, so it gets no tags.")
+            if values := one.features:
                 out.hint(" · ".join(f"{name} {value:.2f}" for name, value in values.items()))
 
 

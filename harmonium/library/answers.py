@@ -138,7 +138,8 @@ def tags_of_track(snapshot: Snapshot, track_id: int, person: str) -> list[TagOfT
 def tags_by_sound(
     tagger: Tagger, p: Floats, spellings: Mapping[str, str], kinds: Mapping[str, str]
 ) -> list[TagOfTrack]:
-    """The tags of a sound that is not in the library, the most probable first."""
+    """The tags of a sound that is not in the library, the most telling first."""
+    telling = tagger.telling(p)
     found = [
         TagOfTrack(
             name,
@@ -155,7 +156,7 @@ def tags_by_sound(
         for j, name in enumerate(tagger.tags)
         if tagger.learnt[j]
     ]
-    return sorted(found, key=lambda one: (-(one.probability or 0), one.tag))
+    return sorted(found, key=lambda one: (-telling[tagger.tags.index(one.tag)], one.tag))
 
 
 # What follows from an answer. --------------------------------------------------------------------

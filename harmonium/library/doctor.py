@@ -98,7 +98,7 @@ def find_doubts(library: Library, model: StoredModel, n: int) -> list[Doubt]:
     rule = {key: model.report[key] for key in ("min_count", "min_share")}
     answered = only_answered_tracks(library, opinions)
     Y = label_matrix(judge(opinions, **rule), ids, tags, only_answered=answered)
-    surprise = surprises(Y, P, tagger.rates)
+    surprise = surprises(Y, P, tagger.rates[: len(tags)])
     surprise[:, ~tagger.learnt[: len(tags)]] = -np.inf
     tagged = np.isin(ids, opinions["track_id"].to_numpy())
     surprise[~tagged] = -np.inf

@@ -580,7 +580,7 @@ class Snapshot:
         return [Hit(*row) for row in zip(self.library.tracks.many(ids), *columns, strict=True)]
 
     def shown_tags(self, ids: Ids) -> list[list[TrackTag]]:
-        """The most telling tags of tracks: people's, then the model's most certain ones."""
+        """The most telling tags of tracks: people's, then the model's (`Tagger.telling`)."""
         probabilities = self.predictions.rows(ids)
         places = np.array(list(self.places.values()), np.intp)
         found = []
@@ -588,9 +588,9 @@ class Snapshot:
             said = self.verdicts.of_track(number)
             held = [tag for tag, holds in said.items() if holds][:N_SHOWN_TAGS]
             tags = [TrackTag(tag, self.shown(tag), 1.0, "people") for tag in held]
-            if self.model is not None and len(places) and len(p):
+            if self.model is not None and self.tagger is not None and len(places) and len(p):
                 reached = places[p[places] >= self.model.thresholds[places]]
-                for j in reached[np.argsort(-p[reached], kind="stable")]:
+                for j in reached[np.argsort(-self.tagger.telling(p)[reached], kind="stable")]:
                     tag = self.model.vocabulary[j]
                     if len(tags) < N_SHOWN_TAGS and tag not in said:
                         tags.append(TrackTag(tag, self.shown(tag), float(p[j]), "model"))

@@ -10,6 +10,9 @@
    the track sounds (`store.tracks`). A new word has no other log-odds.
 4. What people said about a track: its observed tags, which count for all layers.
 
+The built-in model also knows what does not sound like music: silence, noise and speech. Such a
+track has no genre and none of the built-in tags, unless people gave it a tag.
+
 All of it is NumPy: starting JAX would take longer than tagging some files. The built-in model is an
 ordinary model file, with a report of its tags: groups, other words for them, scores and thresholds.
 A library that was indexed with the extractor that it needs gets it as its first model.
@@ -39,8 +42,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from harmonium.arrays import Doubles, Floats, Ids
+from harmonium.arrays import Doubles, Floats, Ids, Mask
 from harmonium.data.tag_names import (
+    AUDIO_FEATURES,
     NO_TAG,
     builtin_tree,
     normalise_tag,
@@ -61,6 +65,9 @@ if TYPE_CHECKING:
 PARAMETERS = {"DiscriminativeRBM": "UWcd", "LogisticTagger": "Wd", "ExactLogisticTagger": "Wd"}
 """The classes of stored models, and the names of their parameters."""
 LINEAR = "linear."  # the prefix of the arrays of a logistic regression beside an RBM
+VALUES = "values."  # that of one whose outputs follow the tags: audio features, which are no tags
+MUSIC = "music."  # that of one that tells music from other sounds
+SPOKEN = ("comedy",)  # genres that need not be music
 MIN_PROBABILITY = 1e-4  # distance from 0 and 1 at which probabilities are clipped for log-odds
 SOUND_DEVIATION = 1.0  # of wᵀv before any answer; chosen on 4Q and GTZAN, as the next one is
 BIAS_DEVIATION = 1.0  # of b before any answer (`benchmarks/quick_learning.py --choose`)
@@ -71,6 +78,7 @@ BUILTIN = "shipped"  # what the built-in model is called in libraries, and its r
 PART, PLACES = "shipped.model", "shipped.places"
 """The arrays of a library's own model that hold the built-in one's file, and where in the
 vocabulary its tags are."""
+USUAL_RATE = 0.1  # of tags whose rate is not known
 USUAL_PRECISION = 0.8  # the precision of what is written
 DOUBT = 0.2  # the share of tags about which a bound may be wrong
 PRIOR = 10.0  # the number of held-out tracks that count as much as the probabilities themselves
@@ -127,16 +135,43 @@ class Tagger:
             self._builtin, self._at = _ModelFile(data), self.arrays[PLACES]
         self.n_features = (self._builtin or self._own).n_features
 
+    @cached_property
+    def _musical(self) -> Mask:
+        """(n_tags,) which tags only music has: built-in ones but audio features, and genres."""
+        kinds = builtin_kinds()
+        is_genre = np.array([kinds.get(tag) == "genre" for tag in self.tags])
+        return (is_genre | ~self.is_own) & ~np.isin(self.tags, [*SPOKEN, *self.features])
+
+    def is_music(self, p: Floats) -> bool:
+        """Whether probabilities (n_tags,) of a track are those of music; those of others are 0."""
+        return not self._musical.any() or bool(np.median(p[self._musical]) > 0)
+
     @property
     def held_out(self) -> tuple[Ids, Floats]:
         """Numbers of the tracks learnt from (n,), and their held-out probabilities (n, n_tags)."""
         probabilities = self.arrays["held_out.probabilities"].astype(np.float32)
         return self.arrays["held_out.ids"], probabilities
 
-    @property
+    @cached_property
     def rates(self) -> Doubles:
         """(n_tags,) the share of the tracks learnt from that have the tag."""
-        return self.arrays["rates"]
+        found = np.full(len(self.tags), USUAL_RATE)
+        about = (self._builtin or self._own).about.get(BUILTIN)
+        if about is not None:
+            places = np.arange(self._n_trained) if self._builtin is None else self._at
+            found[places] = [tag["rate"] for tag in about["tags"]]
+        own = self.arrays.get("rates", found[:0])
+        found[: len(own)] = own
+        return found
+
+    def telling(self, p: Floats) -> Doubles:
+        """p log(p / r) + (1 - p) log((1 - p) / (1 - r)): what probabilities (n_tags,) tell.
+
+        It is little for a tag that most tracks have, whose rate r is high, and below 0 where a tag
+        is less likely than usual. Lists of tags are in this order.
+        """
+        p, r = np.clip(p.astype(np.float64), 1e-6, 1 - 1e-6), np.clip(self.rates, 1e-3, 1 - 1e-3)
+        return np.sign(p - r) * (p * np.log(p / r) + (1 - p) * np.log((1 - p) / (1 - r)))
 
     @cached_property
     def aliases(self) -> dict[str, str]:
@@ -170,10 +205,13 @@ class Tagger:
             raise unknown_tag(name, self.tags, problem)
         return self.tags.index(name)
 
-    def probabilities(self, X: Floats, observed: Floats | None = None) -> Floats:
+    def probabilities(
+        self, X: Floats, observed: Floats | None = None, *, music_only: bool = True
+    ) -> Floats:
         """p(y_j = 1 | x, the observed tags), (n, n_tags), from features (n, n_features).
 
-        ``observed`` is (n, n_tags): 1 has the tag, 0 does not, NaN to be inferred.
+        ``observed`` is (n, n_tags): 1 has the tag, 0 does not, NaN to be inferred. With
+        ``music_only``, the tags of music are 0 where it does not sound like any.
         """
         X = np.asarray(X, np.float32)
         if X.ndim != 2 or X.shape[1] != self.n_features:
@@ -184,12 +222,17 @@ class Tagger:
         if observed is None:
             observed = np.full((len(X), len(self.tags)), np.nan, np.float32)
         if self._gains is None or self._space is None:
-            return self._as_trained(X, observed)
-        P = np.full(observed.shape, np.nan, np.float32)
-        P[:, : self._n_trained] = self._as_trained(X, observed[:, : self._n_trained])
-        found = self._gains.added(P[:, self._gains.places], self._space.vectors(X))
-        P[:, [one.place for one in self._gains.refinements]] = found
-        return np.where(np.isnan(observed), P, observed)
+            P = self._as_trained(X, observed)
+        else:
+            P = np.full(observed.shape, np.nan, np.float32)
+            P[:, : self._n_trained] = self._as_trained(X, observed[:, : self._n_trained])
+            found = self._gains.added(P[:, self._gains.places], self._space.vectors(X))
+            P[:, [one.place for one in self._gains.refinements]] = found
+            P = np.where(np.isnan(observed), P, observed)
+        if music_only:
+            silent = ~(self._builtin or self._own).is_music(X) & ~(observed == 1).any(axis=1)
+            P[np.ix_(silent, self._musical)] = 0
+        return P
 
     def _as_trained(self, X: Floats, observed: Floats) -> Floats:
         if self._builtin is None:
@@ -251,10 +294,10 @@ class Tagger:
         """Places of tags (n,), U (n_hidden, n) and c (n_hidden,) of each RBM in the model."""
         found = []
         if "params.U" in self.arrays:
-            n = self._n_trained if self._builtin is None else self.n_own
-            found.append((np.arange(n), *self._own.units()))
+            found.append((np.arange(self._own.n_tags), *self._own.units()))
         if self._builtin is not None:
-            found.append((np.asarray(self._at, np.intp), *self._builtin.units()))
+            places = np.asarray(self._at, np.intp)[: self._builtin.n_tags]
+            found.append((places, *self._builtin.units()))
         return found
 
 
@@ -265,6 +308,7 @@ class _ModelFile:
         self.arrays, self.about = unpack(data)
         self.scaling = model_files.stored_scaling(self.arrays, self.about)
         self.n_features = len(self.scaling.mean)
+        self.n_tags = self.arrays["params.d"].shape[-1]
 
     def units(self) -> "tuple[Doubles, Doubles]":
         """U (n, n_tags) and c (n,) of the hidden units of all members."""
@@ -272,7 +316,8 @@ class _ModelFile:
         return U.reshape(-1, U.shape[-1]), c.ravel()
 
     def probabilities(self, X: Floats, observed: Floats) -> Floats:
-        x = self.scaling(X).astype(np.float64)
+        x, given = self.scaling(X).astype(np.float64), observed
+        observed = given[:, : self.n_tags]
         P = self._by_rbm(x, observed) if "params.U" in self.arrays else self._linear(x, "params.")
         if f"{LINEAR}W" in self.arrays:
             scaling = self.scaling._replace(
@@ -281,18 +326,29 @@ class _ModelFile:
             P = mix(P, self._linear(scaling(X).astype(np.float64), LINEAR), np.float32(0.5))
         correction = model_files.stored_recalibration(self.arrays, observed.shape[1])
         P = P if correction is None else correction(P, model_files.observed_fraction(observed))
-        return np.where(np.isnan(observed), P, observed)
+        if f"{VALUES}W" in self.arrays:
+            P = np.concatenate([P, self._linear(x, VALUES)], axis=1)
+        return np.where(np.isnan(given), P, given)
+
+    def is_music(self, X: Floats) -> Mask:
+        """(n,) which sounds are music: all, if the model cannot tell."""
+        if f"{MUSIC}W" not in self.arrays:
+            return np.ones(len(X), bool)
+        return self._linear(self.scaling(X).astype(np.float64), MUSIC)[:, 0] >= 0.5
 
     def together(self, observed: Floats) -> Floats | None:
         """The probabilities by what people give together, (n_tags,); None if that is not known."""
         if "together.U" not in self.arrays:
             return None
         rbm = TagRBM(*(self.arrays[f"together.{k}"].astype(np.float64) for k in "Ucd"))
-        y = observed.astype(np.float64)
+        y = observed[: self.n_tags].astype(np.float64)
         if "together.steps" in self.arrays:  # trained with this number of steps
             steps = int(self.arrays["together.steps"][0])
-            return mean_field(rbm, np.zeros((1, 1)), y[None], steps)[0].astype(np.float32)
-        return tag_probabilities(rbm, y).astype(np.float32)
+            found = mean_field(rbm, np.zeros((1, 1)), y[None], steps)[0]
+        else:
+            found = tag_probabilities(rbm, y)
+        values = np.nan_to_num(observed[self.n_tags :])  # they go with no tag
+        return np.concatenate([found, values]).astype(np.float32)
 
     def _by_rbm(self, x: Doubles, observed: Floats) -> Floats:
         y = observed.astype(np.float64)
@@ -618,7 +674,8 @@ def builtin_kinds() -> dict[str, str]:
     genres = dict.fromkeys(words_without_meaning(), NO_TAG)
     genres |= dict.fromkeys([*tree.aliases, *tree.parents], "genre")
     kinds = {tag["tag"]: tag["group"] for tag in report["tags"]}
-    return genres | {word: kinds[tag] for word, tag in report["aliases"].items()} | kinds
+    moods = dict.fromkeys(AUDIO_FEATURES, "mood")  # of words for them, such as energetic
+    return genres | {word: (kinds | moods)[tag] for word, tag in report["aliases"].items()} | kinds
 
 
 # How often a tag is right. -----------------------------------------------------------------------

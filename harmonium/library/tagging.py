@@ -47,9 +47,9 @@ class TaggedFile:
         return {name: float(self.probabilities[j]) for name, j in self.tagger.features.items()}
 
     def tags(self, top: int | None = None, min_probability: float | None = None) -> list[TrackTag]:
-        """Its tags: what is known first, then the model's.
+        """Its tags: what is known first, then the model's, the most telling first.
 
-        Those of the model that reach their thresholds; or the ``top`` most probable ones, or those
+        Those of the model that reach their thresholds; or the ``top`` most telling ones, or those
         from ``min_probability`` on.
         """
         tagger, p, spelt = self.tagger, self.probabilities, self.spellings
@@ -59,24 +59,30 @@ class TaggedFile:
             for tag, holds in known.items()
             if holds
         ]
-        for j in chosen_places(p, tagger.thresholds, top, min_probability).tolist():
+        for j in chosen_places(tagger, p, top, min_probability).tolist():
             tag, source = tagger.tags[j], "model" if tagger.is_own[j] else "built-in"
             if tag not in known:
                 precision = tagger.precision(j, float(p[j]))
                 found.append(TrackTag(tag, spelt.get(tag, tag), float(p[j]), source, precision))
         return found
 
+    @property
+    def is_music(self) -> bool:
+        """Whether it sounds like music; silence, noise and speech do not."""
+        return self.tagger.is_music(self.probabilities)
+
 
 def chosen_places(
+    tagger: Tagger,
     p: NDArray[np.float32],
-    thresholds: NDArray[np.float32],
     top: int | None = None,
     min_probability: float | None = None,
 ) -> NDArray[np.intp]:
-    """Places of the chosen tags, the most probable first, from probabilities (n_tags,)."""
-    least = thresholds if top is None and min_probability is None else min_probability or 0
-    chosen = np.flatnonzero((p >= least) & (thresholds <= 1))
-    return chosen[np.argsort(-p[chosen], kind="stable")][:top]
+    """Places of the chosen tags, the most telling first, from probabilities (n_tags,)."""
+    by_threshold = top is None and min_probability is None
+    least = tagger.thresholds if by_threshold else max(min_probability or 0, 1e-6)
+    chosen = np.flatnonzero((p >= least) & tagger.learnt)
+    return chosen[np.argsort(-tagger.telling(p)[chosen], kind="stable")][:top]
 
 
 @dataclass(frozen=True)
@@ -121,7 +127,7 @@ def tags_over_time(
         key=track.sound if track else "",
         progress=progress,
     )
-    P = tagger.probabilities(X).astype(np.float64).round(3)
+    P = tagger.probabilities(X, music_only=False).astype(np.float64).round(3)
     mean = P.mean(axis=0)
     likely = tagger.learnt & ((mean >= UNLIKELY) | (tagger.thresholds <= P).any(axis=0))
     chosen = asked or sorted(np.flatnonzero(likely).tolist(), key=lambda j: -mean[j])

@@ -2,19 +2,22 @@
 
 from typing import Any
 
-from builtin_model.vocabulary import GROUPS
+from builtin_model.vocabulary import FEATURE, GROUPS
 from harmonium.data.datasets import info
 
 
 def model_card(report: dict[str, Any]) -> str:
     """The card as Markdown, from the report in the model file."""
-    tables = (_table(report, group) for group in GROUPS)
-    parts = [_head(report), _sources(report), *tables, _how_to_read(), _trust(report), _limits()]
-    return "\n".join(parts)
+    tables = (_table(report, group) for group in GROUPS if group != FEATURE)
+    features, trust = _features(report), _trust(report)
+    parts = [_head(report), _sources(report), *tables, features, _how_to_read(), trust, _limits()]
+    return "\n".join(filter(None, parts))
 
 
 def _head(report: dict[str, Any]) -> str:
     tags = report["tags"]
+    features = [tag["tag"] for tag in tags if tag["group"] == FEATURE]
+    tags = [tag for tag in tags if tag["group"] != FEATURE]
     judged = [tag["auc"] for tag in tags if "auc" in tag]
     n_heads = sum("agreement" in tag for tag in tags)
     n_clips = sum(report["clips"].values())
@@ -25,7 +28,8 @@ multi-prediction) over the 400 features of musicnn. Each has learnt from all fol
 one, and their log-odds are averaged. The model knows {len(tags)} tags: {len(judged)} that people
 gave to {n_clips:,} clips, and {n_heads} that it learnt from musicnn's own two taggers alone. The
 mean AUC of the former, of each member on the artists that it has not learnt from, is
-{sum(judged) / len(judged):.3f}; docs/builtin.md has that of all members together.
+{sum(judged) / len(judged):.3f}; docs/builtin.md has that of all members together. It also
+estimates {len(features)} audio features: values between 0 and 1, such as the energy.
 
 This page is written by `recipes/make_builtin_model.py`, which makes the model.
 """
@@ -73,6 +77,30 @@ def _table(report: dict[str, Any], group: str) -> str:
         cells = (tag["tag"], sources, examples, score, threshold, precision, written)
         lines.append(f"| {' | '.join(map(str, cells))} |")
     return "\n".join([*lines, ""])
+
+
+def _features(report: dict[str, Any]) -> str:
+    features = [tag for tag in report["tags"] if tag["group"] == FEATURE]
+    if not features:
+        return ""
+    lines = [
+        f"| {one['tag']} | {', '.join(one['learnt_from'])} | {one['agreement']:.2f} | "
+        + (f"{one['auc']:.2f} ± {one['error']:.2f} |" if "auc" in one else "– |")
+        for one in features
+    ]
+    rows = "\n".join(lines)
+    return f"""## Audio features
+
+Values between 0 and 1, which are linear in musicnn's features but for a sigmoid. They are learnt
+from what VibeNet 0.1.0 estimates for the same clips; energy and valence above all from the
+quadrant of arousal and valence that 4Q's annotators gave. r is the correlation with VibeNet's
+values, AUC is for the quadrants, both of held-out clips. VibeNet is under GPL-3.0; only its outputs
+are used, as labels, and no part of it is in the package.
+
+| feature | learnt from | r | quadrants: AUC ± |
+|---|---|---|---|
+{rows}
+"""
 
 
 def _how_to_read() -> str:

@@ -3,6 +3,9 @@
 A tag is unknown where a collection was not asked for it. There musicnn's two networks have a say:
 the probabilities of their hundred tags are soft labels of every clip. What a change of volume
 changes most is taken out of the features (`volume`).
+
+Audio features, such as the energy, come after the tags. Networks say what VibeNet estimates; people
+say in which quadrant of arousal and valence a clip of 4Q is.
 """
 
 from collections.abc import Iterable, Sequence
@@ -14,7 +17,8 @@ from numpy.typing import NDArray
 
 from builtin_model.vocabulary import SharedVocabulary, shared_vocabulary
 from builtin_model.volume import DIRECTIONS, Volume, learn_volume
-from harmonium.data.datasets import Dataset, load
+from harmonium.data.datasets import Dataset, info, load
+from harmonium.data.datasets.dataset import locate, read_table
 from harmonium.data.datasets.loaders import HEADS, N_EMBEDDING
 
 Floats = NDArray[np.float32]
@@ -22,6 +26,8 @@ Floats = NDArray[np.float32]
 FEWEST = 10
 """Clips of a collection that must have a tag."""
 SINGERS = ("female voice", "male voice")
+QUADRANTS = {"energy": ("Q1", "Q2"), "valence": ("Q1", "Q4")}
+"""Where in the plane of arousal and valence each is high."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,7 +39,7 @@ class Corpus:
     Y: Floats
     """(n, C) what people say: 1, 0, NaN where the collection was not asked."""
     heads: Floats
-    """(n, C) what musicnn's networks say; NaN for tags that they do not have."""
+    """(n, C) what networks say: musicnn's about tags, VibeNet about audio features; else NaN."""
     tags: tuple[str, ...]
     collection: NDArray[np.str_]
     """(n,)"""
@@ -54,6 +60,16 @@ class Corpus:
     def targets(self, heads: bool = True) -> Floats:
         """(n, C) what people say; where nobody was asked, what the networks say if they count."""
         return np.where(np.isnan(self.Y), self.heads, self.Y) if heads else self.Y
+
+    def with_tags(self, which: NDArray[np.bool_]) -> "Corpus":
+        """The same clips with some of the tags, by a mask (C,)."""
+        tags = tuple(tag for tag, chosen in zip(self.tags, which, strict=True) if chosen)
+        return replace(self, Y=self.Y[:, which], heads=self.heads[:, which], tags=tags)
+
+    def split(self) -> "tuple[Corpus, Corpus]":
+        """The same clips with tags alone, and with audio features alone."""
+        is_feature = np.isin(self.tags, shared_vocabulary().features)
+        return self.with_tags(~is_feature), self.with_tags(is_feature)
 
     def judged(self) -> Floats:
         """(n, C) what answers are judged by: people where any was asked for the tag, else heads."""
@@ -91,11 +107,18 @@ def join(parts: Iterable[Corpus]) -> Corpus:
     return Corpus(X, Y[:, there], heads[:, there], tags, collection, group)
 
 
-def labelled(data: Dataset, X: Floats, heads: Floats, group: Sequence[str]) -> Corpus:
+def labelled(
+    data: Dataset,
+    X: Floats,
+    heads: Floats,
+    group: Sequence[str],
+    features: tuple[Floats, Floats] | None = None,
+) -> Corpus:
     """A dataset in the words of the shared vocabulary.
 
     X, heads : (n, 400) and (n, 100), as musicnn gives them
     group : (n,) clips of one group may be by one artist
+    features : what `audio_features` gives
     """
     vocabulary = shared_vocabulary()
     labels = data.labels()
@@ -103,17 +126,37 @@ def labelled(data: Dataset, X: Floats, heads: Floats, group: Sequence[str]) -> C
     Y = np.full((len(data), len(vocabulary.tags)), np.nan, np.float32)
     for word, column, enough in zip(labels.tags, labels.values.T, often, strict=True):
         tag = vocabulary.tag(word, data.name)
-        if tag is not None and enough:  # of two words for one tag, either will do
+        if tag is not None and enough and tag not in vocabulary.features:
             place = vocabulary.tags.index(tag)
-            Y[:, place] = np.fmax(Y[:, place], column)
+            Y[:, place] = np.fmax(Y[:, place], column)  # of two words for one tag, either will do
+    soft = shared_heads(heads, vocabulary)
+    if features is not None:
+        places = [vocabulary.tags.index(name) for name in vocabulary.features]
+        Y[:, places], soft[:, places] = features
     return Corpus(
         X,
         Y,
-        shared_heads(heads, vocabulary),
+        soft,
         vocabulary.tags,
         np.full(len(data), data.name),
         np.array([f"{data.name}: {name}" for name in group]),
     )
+
+
+def audio_features(data: Dataset, folder: str | Path | None) -> tuple[Floats, Floats]:
+    """What people and what VibeNet say about the features of the clips, both (n, 7); else NaN."""
+    (path,), name = locate(info("4q"), folder), data.name
+    features, items = shared_vocabulary().features, data.items.to_list()
+    people, values = np.full((2, len(items), len(features)), np.nan, np.float32)
+    if (file := path / f"{name}_audio_features.tsv").exists():
+        rows = {row[0]: row[1:] for row in read_table(file).select("item", *features).iter_rows()}
+        values[:] = [rows[item] for item in items]
+    if (file := path / f"{name}_quadrants.tsv").exists():
+        quadrants = dict(read_table(file).select("item", "quadrant").iter_rows())
+        for feature, high in QUADRANTS.items():
+            place = features.index(feature)
+            people[:, place] = [quadrants[item] in high for item in items]
+    return people, values
 
 
 def shared_heads(heads: Floats, vocabulary: SharedVocabulary) -> Floats:
@@ -148,9 +191,11 @@ def _listened(name: str, folder: str | Path | None) -> Corpus:
     assert data.features is not None
     X, heads = np.split(data.features, [N_EMBEDDING], axis=1)
     if data.artists is not None:
-        return labelled(data, X, heads, data.artists.to_list())
-    parts = {row: part for part, rows in data.splits.items() for row in rows.tolist()}
-    return labelled(data, X, heads, [parts[row] for row in range(len(data))])
+        groups = data.artists.to_list()
+    else:
+        parts = {row: part for part, rows in data.splits.items() for row in rows.tolist()}
+        groups = [parts[row] for row in range(len(data))]
+    return labelled(data, X, heads, groups, audio_features(data, folder))
 
 
 def _emotify(folder: str | Path | None) -> Corpus:
@@ -159,4 +204,5 @@ def _emotify(folder: str | Path | None) -> Corpus:
 
     data = load("emotify", folder)
     heard = extract_files(data.audio or [], extractor="musicnn", cache=user_cache_folder())
-    return labelled(data, heard.features, heard.heads, data.items.to_list())
+    excerpts, features = data.items.to_list(), audio_features(data, folder)
+    return labelled(data, heard.features, heard.heads, excerpts, features)

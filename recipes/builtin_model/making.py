@@ -5,19 +5,19 @@ GTZAN or excerpt of Emotify is in two folds. All figures that the file holds are
 clips: what the member that has not learnt from a clip says about it.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
 from builtin_model.corpus import Corpus, Floats
-from builtin_model.vocabulary import shared_vocabulary
-from harmonium.estimators import DiscriminativeRBM
+from builtin_model.vocabulary import FEATURE, shared_vocabulary
+from harmonium.estimators import DiscriminativeRBM, LogisticTagger
 from harmonium.estimators.calibration import matching_thresholds
-from harmonium.estimators.model_files import rounded_to_half, to_bytes
+from harmonium.estimators.model_files import rounded_to_half, sigmoid, to_bytes
 from harmonium.evaluation import reliability
 from harmonium.library.learning.fitting import (
     UNREACHABLE,
@@ -26,7 +26,14 @@ from harmonium.library.learning.fitting import (
     make_curves,
     score_tags,
 )
-from harmonium.library.tagger import BUILTIN, USUAL_PRECISION, PrecisionCurve, threshold_for
+from harmonium.library.tagger import (
+    BUILTIN,
+    MUSIC,
+    USUAL_PRECISION,
+    VALUES,
+    PrecisionCurve,
+    threshold_for,
+)
 
 EXTRACTOR = "musicnn"
 SETTINGS: dict[str, Any] = {
@@ -51,6 +58,11 @@ ONE_MODEL: dict[str, Any] = SETTINGS | {
 }
 TOGETHER: dict[str, Any] = ONE_MODEL | {"n_hidden": 50, "training_steps": 2, "l2_tags": 0.003}
 """Those of the model that tells which tags go together, whatever the sound."""
+
+FEATURES_L2, QUADRANTS_L2, MUSIC_L2 = 1e-5, 1e-4, 1e-5
+"""The penalties of the linear parts."""
+TRUST = 0.7
+"""What people's quadrants count in energy and valence; VibeNet counts the rest."""
 
 
 def fit(corpus: Corpus, **settings: Any) -> DiscriminativeRBM:
@@ -100,13 +112,15 @@ class BuiltinModel:
     """The same without sound: which tags go together."""
     curves: list[PrecisionCurve]
     """How often each tag is right, by held-out clips."""
+    heads: "Mapping[str, Head]"
+    """Linear parts: audio features, and what tells music from other sounds."""
     report: dict[str, Any]
     """What JSON can hold: the collections and, by tag, its group, sources, scores, threshold."""
 
     @property
     def thresholds(self) -> Floats:
         """(C,) from which probability on a clip has a tag."""
-        found = [tag["threshold"] for tag in self.report["tags"]]
+        found = [tag["threshold"] for tag in self.report["tags"][: len(self.model.tags_)]]
         return np.array([UNREACHABLE if one is None else one for one in found], np.float32)
 
     def to_bytes(self) -> bytes:
@@ -116,20 +130,126 @@ class BuiltinModel:
         for name in "Ucd":
             arrays[f"together.{name}"] = getattr(self.together._params, name)
         arrays["together.steps"] = np.array([self.together.training_steps])
+        for prefix, head in self.heads.items():
+            arrays |= {f"{prefix}W": head.W, f"{prefix}d": head.d}
         arrays |= curves_to_arrays(self.curves)
         return to_bytes(arrays, description | {BUILTIN: self.report})
 
 
-def make(corpus: Corpus) -> BuiltinModel:
-    """Fit the model, and judge it by its held-out probabilities."""
+def make(corpus: Corpus, not_music: Floats | None = None) -> BuiltinModel:
+    """Fit the model, and judge it by its held-out probabilities.
+
+    not_music : (n, 400) features of sounds that are no music, as they are
+    """
+    corpus, features = corpus.split()
     model = fit(corpus)
     curves = make_curves(corpus.Y, model.held_out_, artists(corpus))
     report = _report(corpus, model, curves)
+    heads = {}
+    if features.tags:
+        heads[VALUES] = fit_features(features)
+        report["tags"] += _features_report(features, model.folds_)
+        aliases = shared_vocabulary().aliases.items()
+        report["aliases"] |= {word: tag for word, tag in aliases if tag in features.tags}
+    if not_music is not None:
+        others = not_music if corpus.volume is None else corpus.volume.taken_out(not_music)
+        heads[MUSIC] = fit_music(corpus.X, others)
+    scaling = model._scaling
+    heads = {name: head.scaled(scaling.mean, scaling.scale) for name, head in heads.items()}
     if corpus.volume is not None:  # from here on, features are taken as they are
-        W = corpus.volume.unheard_by(model._params.W, model._scaling.scale)
+        W = corpus.volume.unheard_by(model._params.W, scaling.scale)
         model._params = model._params._replace(W=rounded_to_half(W))
+        heads = {
+            name: head._replace(W=corpus.volume.unheard_by(head.W, scaling.scale))
+            for name, head in heads.items()
+        }
     without_sound = replace(corpus, X=np.zeros((len(corpus.X), 1), np.float32))
-    return BuiltinModel(model, fit(without_sound, **TOGETHER), curves, report)
+    return BuiltinModel(model, fit(without_sound, **TOGETHER), curves, heads, report)
+
+
+# Linear parts: audio features, and what is music. -------------------------------------------------
+
+
+class Head(NamedTuple):
+    """Log-odds that are linear in the features: X @ W.T + d."""
+
+    W: Floats  # (k, D)
+    d: Floats  # (k,)
+
+    @classmethod
+    def of(cls, X: Floats, Y: Floats, l2: float) -> "Head":
+        """Logistic regressions on labels (n, k), soft ones too; NaN unknown."""
+        fitted = LogisticTagger(solver="newton", l2=l2).fit(X, Y)
+        W = fitted._params.W / fitted._scaling.scale
+        return cls(W, fitted._params.d - W @ fitted._scaling.mean)
+
+    def __call__(self, X: Floats) -> Floats:
+        """Probabilities, (n, k)."""
+        return sigmoid(X @ self.W.T + self.d).astype(np.float32)
+
+    def scaled(self, mean: Floats, scale: Floats) -> "Head":
+        """The same for features from which the mean is taken, and which are divided by a scale."""
+        return Head(
+            (self.W * scale).astype(np.float32), (self.d + self.W @ mean).astype(np.float32)
+        )
+
+
+def fit_features(features: Corpus) -> Head:
+    """The audio features. Where people gave quadrants, these and VibeNet both have a say."""
+    by_networks = Head.of(features.X, features.heads, FEATURES_L2)
+    asked = np.flatnonzero(~np.isnan(features.Y).all(axis=0))
+    if not len(asked):
+        return by_networks
+    known = ~np.isnan(features.Y[:, asked]).any(axis=1)
+    by_people = Head.of(features.X[known], features.Y[known][:, asked], QUADRANTS_L2)
+    W, d = (array.copy() for array in by_networks)
+    W[asked] += TRUST * (by_people.W - W[asked])
+    d[asked] += TRUST * (by_people.d - d[asked])
+    return Head(W, d)
+
+
+def held_out_features(features: Corpus, folds: NDArray[np.integer]) -> Floats:
+    """The values (n, 7) of every clip by what was learnt from the other folds."""
+    P = np.empty(features.Y.shape, np.float32)
+    for fold in np.unique(folds):
+        own = folds == fold
+        P[own] = fit_features(features.rows(~own))(features.X[own])
+    return P
+
+
+def fit_music(music: Floats, others: Floats) -> Head:
+    """What tells music from other sounds, both (n, D); the fewer count as much as the many."""
+    some = np.arange(len(music)) % len(others)
+    X = np.concatenate([music, others[some]])
+    y = (np.arange(len(X)) < len(music)).astype(np.float32)
+    return Head.of(X, y[:, None], MUSIC_L2)
+
+
+def _features_report(features: Corpus, folds: NDArray[np.integer]) -> list[dict[str, Any]]:
+    """How each agrees with VibeNet's values and with people's quadrants, by held-out clips."""
+    P, found = held_out_features(features, folds), []
+    scores = score_tags(features.Y, P)
+    for j, tag in enumerate(features.tags):
+        by_people = {"auc": float(scores.auc[j]), "error": float(scores.error[j])}
+        asked = bool(scores.positives[j])
+        found.append(
+            {
+                "tag": tag,
+                "group": FEATURE,
+                "learnt_from": ["VibeNet", *(["4q"] if asked else [])],
+                "examples": int(scores.positives[j]),
+                "rate": float(P[:, j].mean()),
+                "agreement": float(np.corrcoef(features.heads[:, j], P[:, j])[0, 1]),
+                "threshold": None,
+                "reached": 0,
+                "precision": None,
+                **(by_people if asked else {}),
+            }
+        )
+    return found
+
+
+# The report. --------------------------------------------------------------------------------------
 
 
 def _report(

@@ -8,7 +8,8 @@ from functools import cache
 from harmonium.data.tag_names import normalise_tag
 from harmonium.library.tagger import BUILTIN_FILE
 
-GROUPS = ("genre", "mood", "instrument", "voice", "era", "sound")
+FEATURE = "feature"  # the group of audio features, which are values and no tags
+GROUPS = ("genre", "mood", "instrument", "voice", "era", "sound", FEATURE)
 
 
 @dataclass(frozen=True)
@@ -21,6 +22,11 @@ class SharedVocabulary:
     """Another word → the tag that it means."""
     elsewhere: Mapping[str, Mapping[str, str]]
     """Collection → word → the tag that it means there."""
+
+    @property
+    def features(self) -> tuple[str, ...]:
+        """Those that are no tags, but values between 0 and 1."""
+        return tuple(tag for tag, group in self.groups.items() if group == FEATURE)
 
     @property
     def tags(self) -> tuple[str, ...]:

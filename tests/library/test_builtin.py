@@ -25,6 +25,7 @@ from harmonium.library.tagger import (
     PART,
     PLACES,
     Tagger,
+    builtin_kinds,
     builtin_model,
     log_odds,
     mix,
@@ -33,19 +34,84 @@ from harmonium.library.tagger import (
     thresholds_for,
     use_builtin,
 )
-from harmonium.library.tagging import read_known
+from harmonium.library.tagging import chosen_places, read_known
 from harmonium.library.tags import related, suggest
 
 
 def test_numpy_says_what_the_estimator_says_with_and_without_observed_tags():
     tagger, X = Tagger(builtin_model()), sounds(5)
     model = DiscriminativeRBM.load(BUILTIN_FILE)
-    np.testing.assert_allclose(tagger.probabilities(X), model.predict_proba(X), atol=1e-5)
+    n = len(model.tags_)
+    np.testing.assert_allclose(tagger.probabilities(X)[:, :n], model.predict_proba(X), atol=1e-5)
     known = np.full((5, len(tagger.tags)), np.nan, np.float32)
     known[:, tagger.place("jazz")], known[2:, tagger.place("voice")] = 1, 0
     found = tagger.probabilities(X, known)
-    np.testing.assert_allclose(found, model.complete(X, known), atol=1e-5)
+    np.testing.assert_allclose(found[:, :n], model.complete(X, known[:, :n]), atol=1e-5)
     assert (found[:, tagger.place("jazz")] == 1).all()
+
+
+FEATURES = (
+    *("acousticness", "danceability", "energy", "instrumentalness", "liveness", "speechiness"),
+    "valence",
+)
+
+
+def test_audio_features_are_values_that_are_never_listed():
+    model, tagger = builtin_model(), Tagger(builtin_model())
+    assert tuple(tag for tag, group in builtin_kinds().items() if group == "feature") == FEATURES
+    places = [tagger.place(name) for name in FEATURES]
+    assert not model.learnt[places].any()
+    assert [tagger.tags[tagger.place(word)] for word in ("energetic", "danceable", "positive")] == [
+        *("energy", "danceability", "valence")
+    ]
+    X = sounds(30)
+    P = tagger.probabilities(X)[:, places]
+    assert ((P > 0) & (P < 1)).all()
+    assert (P.std(axis=0) > 0.02).all()
+    assert not set(places) & set(chosen_places(tagger, tagger.probabilities(X)[0], 500).tolist())
+    assert not {one.tag for one in related(tagger, None, "metal", 20)} & set(FEATURES)
+
+
+def no_music(n):
+    """Features far out on the side of what is no music."""
+    arrays, _ = from_bytes(BUILTIN_FILE.read_bytes())
+    w = arrays["music.W"][0]
+    far = arrays["scaling.mean"] - arrays["scaling.scale"] * w * 20 / (w @ w)
+    return np.repeat(far[None], n, axis=0).astype(np.float32)
+
+
+def test_what_is_no_music_has_no_tags_unless_people_gave_it_one():
+    tagger = Tagger(builtin_model())
+    silence, music = no_music(2), sounds(2)
+    P = tagger.probabilities(np.concatenate([silence, music]))
+    assert [tagger.is_music(p) for p in P] == [False, False, True, True]
+    assert not (P[:2] >= tagger.thresholds).any()
+    assert P[0, tagger.place("jazz")] == 0
+    assert P[0, tagger.place("energy")] > 0
+    assert len(chosen_places(tagger, P[0], 5)) == 0
+    observed = np.full((2, len(tagger.tags)), np.nan, np.float32)
+    observed[0, tagger.place("calm")], observed[1, tagger.place("calm")] = 1, 0
+    P = tagger.probabilities(silence, observed)
+    assert P[0, tagger.place("jazz")] > 0
+    assert P[1, tagger.place("jazz")] == 0
+    # one's own words may be about anything; genres are about music
+    _, stored = beside(1.0, True)
+    own = Tagger(stored)
+    P = own.probabilities(silence)
+    assert P[0, own.place("sunday")] > 0
+    assert P[0, own.place("piano")] == 0
+
+
+def test_tags_that_nearly_all_tracks_have_do_not_lead_a_list():
+    tagger = Tagger(builtin_model())
+    p = np.full(len(tagger.tags), 0.001, np.float32)
+    for tag, probability in {"voice": 0.9, "jazz": 0.8, "sitar": 0.3}.items():
+        p[tagger.place(tag)] = probability
+    order = [tagger.tags[j] for j in chosen_places(tagger, p)]
+    assert order == ["jazz", "sitar", "voice"]
+    telling = tagger.telling(tagger.rates.astype(np.float32))
+    np.testing.assert_allclose(telling, 0, atol=1e-3)
+    assert tagger.telling(p)[tagger.place("calm")] < 0  # less likely than usual
 
 
 def test_a_library_with_the_model_of_an_older_version_gets_the_present_one(tmp_path):

@@ -1,6 +1,7 @@
 """A stored model at work, by NumPy and by the estimator."""
 
 import dataclasses
+from types import SimpleNamespace
 
 import numpy as np
 import polars as pl
@@ -184,10 +185,13 @@ def test_a_tagged_track_is_completed_from_what_people_say_and_first_from_what_is
 def test_which_tags_are_chosen():
     p = np.array([0.3, 0.9, 0.5, 0.99], np.float32)
     thresholds = np.array([0.2, 0.95, 0.4, 2.0], np.float32)
-    assert chosen_places(p, thresholds).tolist() == [2, 0]
-    assert chosen_places(p, thresholds, top=2).tolist() == [1, 2]
-    assert chosen_places(p, thresholds, min_probability=0.5).tolist() == [1, 2]
-    assert chosen_places(p, thresholds, top=1, min_probability=0.5).tolist() == [1]
+    tagger = SimpleNamespace(thresholds=thresholds, learnt=thresholds <= 1, telling=np.square)
+    assert chosen_places(tagger, p).tolist() == [2, 0]
+    assert chosen_places(tagger, p, top=2).tolist() == [1, 2]
+    assert chosen_places(tagger, p, min_probability=0.5).tolist() == [1, 2]
+    assert chosen_places(tagger, p, top=1, min_probability=0.5).tolist() == [1]
+    tagger.telling = np.negative  # the least probable tells most
+    assert chosen_places(tagger, p).tolist() == [0, 2]
 
 
 def test_what_a_person_knows_is_read():

@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 import soundfile
 from builtin_model import corpus as corpora
-from builtin_model import making, other_files, robustness, volume
+from builtin_model import making, not_music, other_files, robustness, volume
 from builtin_model.card import model_card
 from builtin_model.corpus import Corpus, join, labelled, shared_heads
-from builtin_model.vocabulary import GROUPS, shared_vocabulary
+from builtin_model.vocabulary import FEATURE, GROUPS, shared_vocabulary
 from builtin_model.volume import find_volume, learn_volume
 from dataset_samples import write_listening
 
@@ -61,7 +61,26 @@ class TestCorpus:
         assert both.targets()[0, at["blues"]] == pytest.approx(both.heads[0, at["blues"]])
         assert both.of("gtzan").group.tolist() == ["gtzan: valid", "gtzan: train", "gtzan: train"]
         assert "vocal" not in at
-        assert "traditional vocal" in at
+        assert "traditional pop" in at
+
+    def test_quadrants_and_values_of_audio_features(self, tmp_path):
+        (tmp_path / "listening").mkdir()
+        write_listening(tmp_path / "listening")
+        names = VOCABULARY.features
+        rows = ["\t".join([f"MT{number}", *[value] * 7]) for number, value in enumerate("011", 1)]
+        for name, lines in {
+            "4q_audio_features": ["\t".join(("item", *names)), *rows],
+            "4q_quadrants": ["item\tquadrant", "MT1\tQ1", "MT2\tQ2", "MT3\tQ4"],
+        }.items():
+            (tmp_path / "listening" / f"{name}.tsv").write_text("\n".join(lines), encoding="utf-8")
+        tags, features = corpora.listening_corpus(("4q",), tmp_path).split()
+        assert features.tags == names
+        assert not set(names) & set(tags.tags)
+        people = dict(zip(names, features.Y.T.tolist(), strict=True))
+        assert people["energy"] == [1, 1, 0]
+        assert people["valence"] == [1, 0, 1]
+        assert np.isnan(people["liveness"]).all()
+        assert features.heads[:, 0].tolist() == [0, 1, 1]
 
     def test_rare_tags_of_a_collection_are_left_out(self, tmp_path):
         write_listening(tmp_path)
@@ -148,6 +167,50 @@ class TestMaking:
         assert auc_per_tag(invented.Y[:, :1], P[:, :1]).values[0] > 0.9
         curves = curves_from_arrays(from_bytes(made.to_bytes())[0])
         assert [curve.positives for curve in curves] == [*(invented.Y[:, :3] == 1).sum(axis=0), 0]
+
+
+# Linear parts: audio features, and what is music.
+
+
+def test_energy_follows_people_and_other_features_the_networks():
+    rng = np.random.default_rng(0)
+    X = rng.normal(2, 3, size=(300, 6)).astype(np.float32)
+    soft = sigmoid(X[:, [0, 1]] - 2)
+    Y = np.stack([np.full(300, np.nan), X[:, 2] > 2], axis=1).astype(np.float32)
+    tags, names = ("liveness", "energy"), np.full(300, "4q")
+    groups = np.array([f"4q: {number}" for number in range(300)])
+    features = Corpus(X, Y, soft.astype(np.float32), tags, names, groups)
+    head = making.fit_features(features)
+    np.testing.assert_allclose(head(X)[:, 0], soft[:, 0], atol=0.05)
+    assert auc_per_tag(Y[:, 1:], head(X)[:, 1:]).values[0] > 0.9
+    mean, scale = X.mean(axis=0), X.std(axis=0)
+    np.testing.assert_allclose(head.scaled(mean, scale)((X - mean) / scale), head(X), atol=1e-5)
+    held_out = making.held_out_features(features, np.arange(300) % 3)
+    assert 0 < np.abs(held_out - head(X)).max() < 0.3
+
+
+def test_few_other_sounds_count_as_much_as_much_music():
+    rng = np.random.default_rng(0)
+    music, others = rng.normal(0, 1, size=(500, 4)), rng.normal([3, 0, 0, 0], 1, size=(20, 4))
+    head = making.fit_music(music.astype(np.float32), others.astype(np.float32))
+    assert (head(music)[:, 0] > 0.5).mean() == pytest.approx(
+        (head(others)[:, 0] < 0.5).mean(), abs=0.1
+    )
+
+
+def test_sounds_that_are_no_music_are_the_same_each_time(tmp_path, monkeypatch):
+    monkeypatch.setattr(
+        not_music, "SHARES", {"speech": 0.0, "noise": 0.5, "tones": 0.25, "silence": 0.25}
+    )
+    first, again, other = (
+        not_music.make_examples(part, tmp_path / name, 24)
+        for part, name in (("learn", "a"), ("learn", "b"), ("test", "c"))
+    )
+    assert [file.read_bytes() for file in first] == [file.read_bytes() for file in again]
+    assert len({file.name for file in first}) == 24
+    kinds = [{file.stem.split("-")[2] for file in files} for files in (first, other)]
+    assert kinds[0] & kinds[1] == {"nothing", "room"}
+    assert not soundfile.read(next(file for file in first if "nothing" in file.name))[0].any()
 
 
 # The same sound in other files, and features without what a change of volume changes.
@@ -253,7 +316,7 @@ def test_a_word_in_any_spelling():
     tags = ["hip hop", "hip hop", "r&b", "calm", "instrumental", None]
     assert [VOCABULARY.tag(word) for word in words] == tags
     assert VOCABULARY.tag("Vocal") == "voice"
-    assert VOCABULARY.tag("Vocal", "4q") == "traditional vocal"
+    assert VOCABULARY.tag("Vocal", "4q") == "traditional pop"
 
 
 def test_the_networks_tags_all_have_a_place_and_their_eleven_voices_are_four():
@@ -278,8 +341,11 @@ def test_the_report_of_the_built_in_model_gives_its_card():
     assert (FOLDER / "card.md").read_text(encoding="utf-8") == model_card(report)
     assert all(VOCABULARY.groups[tag["tag"]] == tag["group"] for tag in report["tags"])
     assert report["aliases"]["rap"] == "hip hop"
+    features = [tag for tag in report["tags"] if tag["group"] == FEATURE]
+    assert tuple(tag["tag"] for tag in features) == VOCABULARY.features
+    assert all(tag["threshold"] is None for tag in features)
     for tag in report["tags"]:
-        assert ("auc" in tag) != ("agreement" in tag)
+        assert tag in features or ("auc" in tag) != ("agreement" in tag)
         assert tag["threshold"] is None or 0 < tag["threshold"] < 1
         if tag.get("write_from") is not None:
             assert tag["auc"] > 0.5

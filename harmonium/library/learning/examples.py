@@ -226,7 +226,8 @@ def read_training_set(
         table = X.open("r+") if isinstance(X, TableFile) else X
         table[some, : rows.shape[1]] = rows
         if tagger is not None:
-            table[some, rows.shape[1] :] = log_odds(tagger.probabilities(rows))
+            P = tagger.probabilities(rows, music_only=False)
+            table[some, rows.shape[1] :] = log_odds(P)
         Y[some] = labels(ids[some])
     assert X is not None
     return TrainingSet(X, Y, groups, tags, n_more), grouped_by
