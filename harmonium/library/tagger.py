@@ -773,4 +773,4 @@ def thresholds_for(model: StoredModel, precision: float | None) -> Floats | None
         return None
     found = np.full(len(model.vocabulary), UNREACHABLE)
     found[: len(curves)] = [threshold_for(curve, precision) for curve in curves]
-    return np.where(model.learnt, found, UNREACHABLE).astype(np.float32)
+    return np.where(model.learnt & model.confirmed, found, UNREACHABLE).astype(np.float32)

@@ -110,8 +110,9 @@ All figures are of held-out clips: each is predicted by the member that has not 
 artist. AUC is the chance that a clip with the tag ranks above one without it, with its standard
 error. Precision is the share of the clips at or above the threshold that have the tag, and of how
 many. "Written from" is the probability from which on `harmonium write` writes the tag, because
-there the lower bound of its precision is 80 %, and how many clips reach it. A tag without a
-threshold was not learnt: its AUC is not clearly above chance. For tags that only musicnn's taggers
+there the lower bound of its precision is 80 %, and how many clips reach it; moods only if two
+collections confirm that, because people mean different things by them. A tag without a threshold
+was not learnt: its AUC is not clearly above chance. For tags that only musicnn's taggers
 know, r is the correlation with their probabilities, and precision is what these expect; nobody has
 checked either, so they are not written.
 """
@@ -165,5 +166,6 @@ def _limits() -> str:
 - The era is guessed from the sound, as Last.fm's users tagged it.
 - Its features come from thirty seconds of a file at most. It does not know lyrics, names,
   languages, or what a piece means to anybody.
-- Speech, noise and sound effects get musical tags, because it has not learnt from any.
+- What is no music it knows from speech by machines, noise, tones and silence. Of other sounds, such
+  as animals or machines, some will pass for music.
 """

@@ -28,6 +28,7 @@ from harmonium.library.learning.fitting import (
 )
 from harmonium.library.tagger import (
     BUILTIN,
+    MIN_EFFECTIVE,
     MUSIC,
     USUAL_PRECISION,
     VALUES,
@@ -148,6 +149,7 @@ def make(corpus: Corpus, not_music: Floats | None = None) -> BuiltinModel:
     heads = {}
     if features.tags:
         heads[VALUES] = fit_features(features)
+        curves += make_curves(features.Y * np.nan, features.heads)  # nothing is promised
         report["tags"] += _features_report(features, model.folds_)
         aliases = shared_vocabulary().aliases.items()
         report["aliases"] |= {word: tag for word, tag in aliases if tag in features.tags}
@@ -257,7 +259,7 @@ def _report(
 ) -> dict[str, Any]:
     vocabulary, P = shared_vocabulary(), model.held_out_
     people = np.flatnonzero(~np.isnan(corpus.Y).all(axis=0))
-    scores = score_tags(corpus.Y[:, people], P[:, people])
+    scores, doubted = score_tags(corpus.Y[:, people], P[:, people]), unconfirmed(corpus, P, curves)
     thresholds = choose_thresholds(corpus.Y[:, people], P[:, people], scores)
     tags: list[dict[str, Any]] = [
         {"tag": tag, "group": vocabulary.groups[tag]} for tag in corpus.tags
@@ -271,7 +273,7 @@ def _report(
             "auc": float(scores.auc[i]),
             "error": float(scores.error[i]),
             **_at_threshold(corpus.Y[asked, j], P[asked, j], float(thresholds[i])),
-            **_written(curves[j], bool(scores.learnt[i])),
+            **_written(curves[j], bool(scores.learnt[i]) and corpus.tags[j] not in doubted),
         }
     for j in np.setdiff1d(np.arange(len(tags)), people):
         tags[j] |= _as_the_networks_say(corpus.heads[:, j], P[:, j])
@@ -282,9 +284,31 @@ def _report(
         "members": int(model.folds_.max()) + 1,
         "tags": tags,
         "aliases": {word: tag for word, tag in vocabulary.aliases.items() if tag in corpus.tags},
+        "unconfirmed": doubted,
         "clips": {name: int(own.sum()) for name, own in rows.items()},
         "calibration": {name: reliability(corpus.Y[r], P[r]).error for name, r in rows.items()},
     }
+
+
+def unconfirmed(corpus: Corpus, P: Floats, curves: Sequence[PrecisionCurve]) -> list[str]:
+    """The moods that fewer than two collections find right as often as `harmonium write` asks.
+
+    People of different collections mean different things by the same mood.
+    """
+    groups, found = shared_vocabulary().groups, []
+    for j, (tag, curve) in enumerate(zip(corpus.tags, curves, strict=True)):
+        if groups[tag] != "mood" or not curve.positives:
+            continue
+        least = np.float32(threshold_for(curve, USUAL_PRECISION))
+        chosen = (P[:, j] >= least) & ~np.isnan(corpus.Y[:, j])
+        right = [
+            corpus.Y[own, j].mean() >= USUAL_PRECISION
+            for name in np.unique(corpus.collection)
+            if (own := chosen & (corpus.collection == name)).sum() >= MIN_EFFECTIVE
+        ]
+        if sum(right) < 2:
+            found.append(tag)
+    return found
 
 
 def _at_threshold(y: Floats, p: Floats, threshold: float) -> dict[str, Any]:

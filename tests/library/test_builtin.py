@@ -286,6 +286,8 @@ def test_how_often_tags_that_people_checked_are_right_and_which_are_sure():
     jazz, piano = tagger.place("jazz"), tagger.place("piano")
     assert model.thresholds[jazz] < written[jazz] < 1
     assert written[piano] > 1  # nobody was asked
+    assert written[tagger.place("tender")] > 1  # a mood that no second collection confirms
+    assert not model.sure().learnt[tagger.place("tender")]
     assert tagger.precision(jazz, float(written[jazz])) >= 0.8
     assert tagger.precision(jazz, 0.01) < tagger.precision(jazz, float(model.thresholds[jazz]))
     assert tagger.precision(piano, 0.99) is None

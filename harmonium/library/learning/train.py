@@ -302,7 +302,7 @@ def _with_builtin_tags(
     new = [j for j, tag in enumerate(known.vocabulary) if tag not in own]
     tags = own + [known.vocabulary[j] for j in new]
     thresholds = np.concatenate([stored.thresholds, known.thresholds[new]])
-    shared = {name: known.report[name] for name in ("aliases", "precision")}
+    shared = {name: known.report[name] for name in ("aliases", "precision", "unconfirmed")}
     report = stored.report | {"own": len(own)} | shared
     known_curves = tagger.precision_curves(known) or []
     arrays = {

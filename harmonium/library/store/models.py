@@ -86,6 +86,11 @@ class StoredModel:
         places = {tag: j for j, tag in enumerate(self.vocabulary)}
         return {name: places[name] for name in AUDIO_FEATURES if name in places}
 
+    @property
+    def confirmed(self) -> Mask:
+        """(n_tags,) all but built-in moods whose precision no second collection confirms."""
+        return self.is_own | ~np.isin(self.vocabulary, self.report.get("unconfirmed", []))
+
     def as_trained(self) -> StoredModel:
         """The same model without what its tags gained since."""
         if not self.refinements:
@@ -133,9 +138,8 @@ class StoredModel:
         precision = self.report.get("precision", {})
         wanted = np.arange(len(self.vocabulary)) < self.n_own
         least = MIN_WRITTEN_PRECISION
-        return self._predicting(
-            wanted | [(precision.get(tag) or 0) >= least for tag in self.vocabulary]
-        )
+        sure = [(precision.get(tag) or 0) >= least for tag in self.vocabulary]
+        return self._predicting((wanted | sure) & self.confirmed)
 
     def _predicting(self, wanted: Mask) -> StoredModel:
         """The same model with some tags (n_tags,) predicted, and no others."""
