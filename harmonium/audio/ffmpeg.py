@@ -132,11 +132,13 @@ class FFmpeg:
         # Where time stamps are coarse (Matroska), the end of the frame before tells it better.
         if frame.sample_rate != self.rate:
             raise CannotDecode(f"its rate changes from {self.rate} to {frame.sample_rate} Hz")
-        if frame.pts is None or frame.time_base is None:
+        base = frame.time_base
+        if frame.pts is None or base is None:
             return end or 0
-        first = self._stream.start_time or 0
-        stamp = round((frame.pts - first) * frame.time_base * self.rate)
-        slack = 1 + frame.time_base * self.rate
+        # By whole numbers: arithmetic with fractions takes longer than decoding.
+        ticks = (frame.pts - (self._stream.start_time or 0)) * base.numerator * self.rate
+        stamp = round(ticks / base.denominator)
+        slack = 1 + base.numerator * self.rate / base.denominator
         return end if end is not None and abs(stamp - end) <= slack else stamp
 
     def close(self) -> None:

@@ -71,25 +71,25 @@ HEAD_NAMES = (*(f"MSD {tag}" for tag in MSD_TAGS), *(f"MTT {tag}" for tag in MTT
 EPSILON = 1e-3  # what is added to the variances in all batch normalisations
 FILTER_FRAMES = 7  # frames that the filters of the timbre and of the middle layers span
 TIMBRE, TEMPO, MIDDLE = 2, 3, 3  # layers of each kind, in the order in which they are numbered
-FRAMES_TOGETHER = 32  # frames that are filtered at once, so that their spectra stay in the cache
-BANDS_TOGETHER = 8  # bands that are filtered along time at once, so that they stay in the cache
+FRAMES_TOGETHER = 17  # frames that are filtered at once, so that what comes out stays in the cache
 
 Tensors = Mapping[str, Floats]
 
 
 @dataclass(frozen=True)
 class Patches:
-    """All contiguous patches of a sound as windows, or at most ``most`` evenly spaced ones."""
+    """The contiguous patches of a sound as windows; of more, those in the middle of equal parts."""
 
-    most: int = 10
+    most: int = 5
 
     def __call__(self, length: int | None, start: int | None) -> list[Window]:
         """The windows; of an unknown length, the first ones."""
         begin = start or 0
         n_frames = self.most * PATCH_FRAMES if length is None else 1 + (length - begin) // HOP
         n_patches = max(1, n_frames // PATCH_FRAMES)
-        chosen = np.linspace(0, n_patches - 1, min(n_patches, self.most)).round().astype(int)
-        firsts = [begin + PATCH_FRAMES * k * HOP - FRAME // 2 for k in chosen.tolist()]
+        n = min(n_patches, self.most)
+        chosen = [(2 * k + 1) * n_patches // (2 * n) for k in range(n)]
+        firsts = [begin + PATCH_FRAMES * k * HOP - FRAME // 2 for k in chosen]
         n_samples = FRAME + (min(n_frames, PATCH_FRAMES) - 1) * HOP
         return [Window(first, first + n_samples) for first in firsts]
 
@@ -280,21 +280,19 @@ class Network:
 
     def _tempo(self, x: Floats) -> list[Floats]:
         """Filters along time, the maximum over all bands."""
-        longest = max(len(filters.kernel) for filters in self.tempo)
-        n, before = len(x), (longest - 1) // 2
-        padded = np.pad(x, ((before, longest - 1 - before), (0, 0))).T  # (band, frame)
-        near = sliding_window_view(np.ascontiguousarray(padded), longest, axis=1)
-        maxima = [np.full((n, one.kernel.shape[2]), -np.inf, np.float32) for one in self.tempo]
-        for start in range(0, BANDS, BANDS_TOGETHER):
-            some = np.ascontiguousarray(near[start : start + BANDS_TOGETHER])  # (bands, n, longest)
-            rows = some.reshape(-1, longest)
-            for filters, maximum in zip(self.tempo, maxima, strict=True):
-                length = len(filters.kernel)
-                first = before - (length - 1) // 2
-                filtered = rows[:, first : first + length] @ filters.kernel[:, 0]
-                found = filtered.reshape(len(some), n, -1).max(axis=0)
-                np.maximum(maximum, found, out=maximum)
-        return [one.finished(found) for one, found in zip(self.tempo, maxima, strict=True)]
+        found = []
+        for filters in self.tempo:
+            kernel = np.ascontiguousarray(filters.kernel[:, 0].T)  # (filter, frame)
+            length = kernel.shape[1]
+            before = (length - 1) // 2
+            padded = np.pad(x, ((before, length - 1 - before), (0, 0)))
+            near = sliding_window_view(padded, length, axis=0).transpose(0, 2, 1)
+            maximum = np.empty((len(x), len(kernel)), np.float32)
+            for start in range(0, len(x), FRAMES_TOGETHER):  # near: (n, frame, band), not copied
+                filtered = kernel @ near[start : start + FRAMES_TOGETHER]
+                filtered.max(axis=2, out=maximum[start : start + FRAMES_TOGETHER])
+            found.append(filters.finished(maximum))
+        return found
 
 
 class _MiddleLayer:
