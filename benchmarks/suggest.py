@@ -120,13 +120,13 @@ def hetrec(rows: Callable[[int], np.ndarray], training: str) -> None:
 def questions(lists, n, seed=0):
     """(kind, kind) → what is observed (m, C), and the labels that are asked for; NaN elsewhere."""
     rng, kinds, found = np.random.default_rng(seed), np.array(lists.kinds), {}
-    for a in dict.fromkeys(lists.kinds):
+    for a in KINDS:
         of_kind = (lists.Y == 1) & (kinds == a)
         rows = np.flatnonzero(of_kind.sum(axis=1) >= n)
         order = np.argsort(np.where(of_kind[rows], rng.random((len(rows), len(kinds))), 2), axis=1)
         observed = np.full((len(rows), len(kinds)), np.nan, np.float32)
         np.put_along_axis(observed, order[:, :n], 1, axis=1)
-        for b in dict.fromkeys(lists.kinds):
+        for b in KINDS:
             Y = np.where(np.isnan(observed) & (kinds == b), lists.Y[rows], np.nan)
             asked = ~np.isnan(Y).all(axis=1)
             if asked.sum() >= LEAST:

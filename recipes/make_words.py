@@ -52,6 +52,7 @@ SETTINGS: dict[str, Any] = {
 SMOOTHING = 30.0  # tracks added to the counts of each pair of tags, as if independent
 LEAST_TOGETHER = 8.0  # tracks that have one tag, and may have the other, for a pair to count
 FEWEST = 10  # items of a collection that must have a tag
+FEATURE = "feature"  # the group of audio features in the shared vocabulary
 NOTE = "CC BY-NC-SA 4.0; see words-LICENSE.md. Harmonium works without this file."
 
 JAMENDO = {  # as MTG-Jamendo writes them → as people do
@@ -115,8 +116,14 @@ def jamendo(folder: str | Path | None = None) -> Lists:
 
 def _jamendo_tag(word: str) -> tuple[str, str]:
     kind, name = word.split(":")
-    name = JAMENDO.get(name, name)
-    return shared_vocabulary().tag(name) or normalise_tag(name), kind
+    return shared_tag(JAMENDO.get(name, name)), kind
+
+
+def shared_tag(word: str, collection: str | None = None) -> str:
+    """The spelling of a word in the shared vocabulary, or its own; audio features are no tags."""
+    vocabulary = shared_vocabulary()
+    tag = vocabulary.tag(word, collection)
+    return normalise_tag(word) if tag is None or vocabulary.groups[tag] == FEATURE else tag
 
 
 def _table(given: Sequence[Sequence[str]], tags: Sequence[str]) -> Floats:
@@ -139,8 +146,7 @@ def unknown_kinds(Y: Floats, kinds: Sequence[str]) -> Floats:
 
 def others(known: Lists, folder: str | Path | None = None) -> list[Lists]:
     """4Q, MajorMiner and HetRec, in the shared vocabulary and that of the first collection."""
-    vocabulary = shared_vocabulary()
-    kinds = dict(zip(known.tags, known.kinds, strict=True)) | dict(vocabulary.groups)
+    kinds = dict(zip(known.tags, known.kinds, strict=True)) | dict(shared_vocabulary().groups)
     found = []
     for name in ("4q", "majorminer", "hetrec"):
         options = {"normalise": True} if name == "hetrec" else {}
@@ -148,7 +154,7 @@ def others(known: Lists, folder: str | Path | None = None) -> list[Lists]:
         labels = data.labels()
         Y: dict[str, Floats] = {}
         for word, column in zip(labels.tags, labels.values.T, strict=True):
-            tag = vocabulary.tag(word, name) or normalise_tag(word)
+            tag = shared_tag(word, name)
             if tag in kinds:  # of two words for one tag, either will do
                 Y[tag] = np.fmax(Y.get(tag, column), column)
         tags = tuple(tag for tag in kinds if tag in Y and np.nansum(Y[tag]) >= FEWEST)

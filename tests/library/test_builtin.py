@@ -166,7 +166,7 @@ def test_without_the_words_the_built_in_model_serves(no_words):
 
 def test_where_the_words_cannot_tell_log_odds_change_as_the_models():
     tagger, words = Tagger(builtin_model()), module.words()
-    at = {tag: i for i, tag in enumerate(words.tags)}
+    at = {tagger.aliases.get(tag, tag): i for i, tag in enumerate(words.tags)}
     lacking = next(tag for tag in tagger.tags if tag not in at)
     apart = next(
         tag for tag in tagger.tags if tag in at and np.isnan(words.beside[at["metal"], at[tag]])

@@ -141,6 +141,7 @@ def test_moods_of_new_artists_by_a_genre_as_docs_builtin_has_it():
     if not (Path(os.environ["HARMONIUM_DATA"]) / "jamendo").exists():
         pytest.skip("jamendo is not in the data folder")
     tracks, model = jamendo(), words()
+    assert set(tracks.tags) <= set(model.tags)
     kinds, at = np.array(tracks.kinds), [model.tags.index(tag) for tag in tracks.tags]
     test = tracks.rows((tracks.split == "test") & (tracks.Y[:, kinds == "mood"] == 1).any(axis=1))
     rng = np.random.default_rng(0)
