@@ -186,7 +186,7 @@ def suggest(
     """Suggest more tags for a track that has these.
 
     The sound is not used. First counts which tags people in the library gave together with these.
-    If that is too few tracks, it asks the model, or the built-in model if none is trained.
+    If that is too few tracks, it asks which tags other collections have together, and the model.
 
     Example: harmonium suggest rock guitar
     In Python: library.suggest("rock", "guitar")
