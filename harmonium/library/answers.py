@@ -531,14 +531,14 @@ def fit_answers(K: Doubles, y: Doubles, offset: Doubles, weight: Doubles) -> Dou
 def max_change(residuals: Doubles, asked: Mask, n_others: int, n_learnt: int) -> float:
     """By how much the expected number of other tracks with a tag may change, at most.
 
-    By |Σ r|, what the answers themselves say, r = y - p; by less if the model learnt the tag from
-    many tracks of the library. And by N (|mean r| - `CHANCE` / √n) where the n answers that were
-    asked for are further off than chance allows: then the model is wrong about the N others, too.
+    By |Σ r|, what the answers themselves say, r = y - p. And by N (|mean r| - `CHANCE` / √n) where
+    the n answers that were asked for are further off than chance allows: then the model is wrong
+    about the N others, too. By less if the model learnt the tag from many tracks of the library.
     """
-    most = abs(residuals.sum()) * HALF_WEIGHT / (HALF_WEIGHT + n_learnt)
+    most = abs(residuals.sum())
     if n := int(asked.sum()):
         most += n_others * max(0.0, abs(residuals[asked].mean()) - CHANCE / n**0.5)
-    return float(most)
+    return float(most * HALF_WEIGHT / (HALF_WEIGHT + n_learnt))
 
 
 def _scale(before: Doubles, gained: Doubles, most: float) -> float:
