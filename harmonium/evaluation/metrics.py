@@ -295,32 +295,25 @@ def _per_tag(
 # Calibration. These metrics are undefined only for a tag without any known label.
 
 
-def calibration_error_per_tag(
-    Y: ArrayLike, S: ArrayLike, *, n_bins: int = 10, bins: str = "mass"
-) -> MetricResult:
+def calibration_error_per_tag(Y: ArrayLike, S: ArrayLike, *, n_bins: int = 10) -> MetricResult:
     """ECE_j = Σ_b n_b / n_j · |mean_b(y) - mean_b(s)| = 1/n_j Σ_b |Σ_{i ∈ b} (y_ij - s_ij)|.
 
     The clips of tag j are put into bins by their score; in each bin the share of positives is
-    compared with the mean score.
+    compared with the mean score. Bins hold equally many clips: most tags are rare and most of their
+    scores small, and bins of equal width would put nearly all clips into the first. Clips with
+    equal scores always share a bin.
 
     Parameters
     ----------
     Y : (n_clips, n_tags) labels: 0, 1, or NaN for unknown.
     S : (n_clips, n_tags) probabilities.
     n_bins : number of bins, at least 1.
-    bins : "mass" for bins that hold equally many clips, or "width" for bins of equal width. Most
-        tags are rare and most of their scores small: bins of equal width would put nearly all clips
-        into the first. Clips with equal scores always share a bin.
     """
     n_bins = at_least("n_bins", n_bins, 1)
-    if bins not in ("mass", "width"):
-        raise DataError(f"bins must be 'mass' or 'width'. Got {bins!r}.")
 
     def error(y: Mask, s: Floats) -> float:
-        if bins == "mass":  # ⌊n_bins · #{i': s_i' < s_i} / n⌋, the same for equal scores
-            bin_of = n_bins * np.searchsorted(np.sort(s), s) // len(s)
-        else:  # the last bin holds s = 1 too
-            bin_of = np.minimum((n_bins * s).astype(np.int64), n_bins - 1)
+        # ⌊n_bins · #{i': s_i' < s_i} / n⌋, the same for equal scores
+        bin_of = n_bins * np.searchsorted(np.sort(s), s) // len(s)
         return float(np.abs(np.bincount(bin_of, weights=y - s)).sum() / len(s))
 
     return _per_tag_of_probabilities(Y, S, error)
@@ -366,11 +359,6 @@ class Reliability:
     def error(self) -> float:
         """Expected calibration error: Σ_b n_b/n · |share of positives - mean probability|."""
         return float(np.abs(self.positives - self.scores).sum() / max(1, self.n.sum()))
-
-    def __add__(self, other: "Reliability") -> "Reliability":
-        return Reliability(
-            self.n + other.n, self.scores + other.scores, self.positives + other.positives
-        )
 
 
 def reliability(Y: ArrayLike, S: ArrayLike) -> Reliability:
