@@ -2,6 +2,7 @@
 
 import textwrap
 import warnings
+from contextlib import suppress
 from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -176,8 +177,9 @@ def overview_png(path: PathLike, *, cache: PathLike, key: str) -> bytes:
         return kept.read_bytes()
     picture = spectrum_png(with_decoder(path, _mel))
     if key.isalnum():  # or else the sound of the file is not known
-        kept.parent.mkdir(parents=True, exist_ok=True)
-        write_atomically(kept, picture)
+        with suppress(OSError):  # the disk is full, say; then it is drawn again
+            kept.parent.mkdir(parents=True, exist_ok=True)
+            write_atomically(kept, picture)
     return picture
 
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import atexit
 import logging
 import secrets
+import tempfile
 import threading
 import webbrowser
 from contextlib import suppress
@@ -13,7 +15,8 @@ from pathlib import Path
 from harmonium.commands import options
 from harmonium.commands.options import flag, number, value
 from harmonium.commands.output import Output
-from harmonium.errors import DataError
+from harmonium.errors import DataError, NoLibraryError
+from harmonium.files import user_cache_folder
 
 MIN_TOKEN_LENGTH = 16
 
@@ -44,9 +47,12 @@ def serve(
 
     Example: harmonium serve --port 9000
     """
+    from harmonium.library import Library
     from harmonium.web.app import bind, make_server
     from harmonium.web.guard import ServerSettings, is_loopback
 
+    with suppress(NoLibraryError):  # the page makes one
+        Library.open(library, create=False).close()
     token = _read_token(token_file)
     if token is None and not is_loopback(host):
         token = secrets.token_urlsafe(32)
@@ -61,10 +67,22 @@ def serve(
     if log:
         logging.getLogger("harmonium.web").addHandler(logging.StreamHandler())
     if browser:
-        threading.Timer(0.5, webbrowser.open, [address]).start()
+        threading.Timer(0.5, _open_browser, [address]).start()
     with suppress(KeyboardInterrupt):  # uvicorn passes it on when all has ended
         server.run(sockets=[socket])
     out.note("Stopped. All changes are saved.")
+
+
+def _open_browser(address: str) -> None:
+    """Open the page, but not with the token on the browser's command line, which all users see."""
+    if "#" in address:
+        folder = user_cache_folder()
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.NamedTemporaryFile("w", dir=folder, suffix=".html", delete=False) as file:
+            file.write(f'<meta http-equiv="refresh" content="0; url={address}">')
+        atexit.register(Path(file.name).unlink, missing_ok=True)
+        address = Path(file.name).as_uri()
+    webbrowser.open(address)
 
 
 def _address(host: str, port: int) -> str:

@@ -68,11 +68,14 @@ class Library:
     `refinements` and `settings`. Threads may share a library, and processes may open the same one.
     """
 
-    def __init__(self, engine: sa.Engine, place: str) -> None:
+    def __init__(self, engine: sa.Engine, place: str, wait: float | None = None) -> None:
         self.engine = engine
         self.place = place
         """Where it is, without a password."""
         self._connections = _Connections()
+        self._wait = database.BUSY_SECONDS if wait is None else wait
+        self._writing = threading.Lock()
+        """Threads wait for it, and not each with a connection that readers need."""
         self._lock = threading.Lock()
         self._snapshot: Snapshot | None = None
         self.tracks = Tracks(self)
@@ -91,7 +94,9 @@ class Library:
         """Small things to remember."""
 
     @classmethod
-    def open(cls, place: str | Path | None = None, *, create: bool = True) -> Self:
+    def open(
+        cls, place: str | Path | None = None, *, create: bool = True, wait: float | None = None
+    ) -> Self:
         """Open a library, and bring it up to date if an older version made it.
 
         Parameters
@@ -99,6 +104,7 @@ class Library:
         place : a file (SQLite), or postgresql://USER@HOST/DATABASE; by default what
             HARMONIUM_LIBRARY names, then library.db in the system's folder for users' data
         create : whether to create a library if there is none
+        wait : seconds to wait for another process that is writing; by default two minutes
 
         Raises
         ------
@@ -107,8 +113,8 @@ class Library:
         """
         named = database.default_place() if place is None else str(place)
         if database.is_url(named):
-            engine = database.postgresql_engine(named)
-            named = engine.url.set(drivername="postgresql").render_as_string()
+            engine = database.postgresql_engine(named, wait)
+            named = database.shown_url(engine.url)
         else:
             file = Path(named).expanduser()
             named = str(file)
@@ -120,8 +126,8 @@ class Library:
                 )
             with database.explained(named):
                 file.parent.mkdir(parents=True, exist_ok=True)
-                engine = database.sqlite_engine(file)
-        library = cls(engine, named)
+                engine = database.sqlite_engine(file, wait)
+        library = cls(engine, named, wait)
         try:
             library._bring_up_to_date(create)
         except BaseException:
@@ -202,12 +208,18 @@ class Library:
         if self._connections.writer is not None:
             yield self._connections.writer
             return
-        with database.writing(self.engine, self.place) as connection:
-            self._connections.writer = connection
-            try:
+        if not self._writing.acquire(timeout=self._wait):
+            raise LibraryError(
+                f"The library {self.place} is locked. Another program is still writing to it; try "
+                "again when it is done."
+            )
+        try:
+            with database.writing(self.engine, self.place) as connection:
+                self._connections.writer = connection
                 yield connection
-            finally:
-                self._connections.writer = None
+        finally:
+            self._connections.writer = None
+            self._writing.release()
 
     def snapshot(self) -> "Snapshot":
         """The library as it is now, as searches and the page see it.

@@ -363,6 +363,11 @@ def install_errors(app: FastAPI) -> None:
     async def expected(_: Request, error: errors.HarmoniumError) -> JSONResponse:
         return problem_of(error).response()
 
+    @app.exception_handler(OSError)
+    async def unexpected(_: Request, error: OSError) -> JSONResponse:
+        reason = error.strerror or type(error).__name__  # a full disk, say
+        return Problem(503, f"The server failed: {reason}.", retry_after=5).response()
+
 
 def _methods(app: FastAPI, request: Request) -> list[str]:
     """The methods that a path supports; several routes may have the same path."""

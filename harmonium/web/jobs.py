@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 SETTING = "jobs"
 MAX_SAVED = 20  # jobs that are saved
 STOP_SECONDS = 30.0  # time that jobs get to stop when the server shuts down
+BEAT_SECONDS = 20.0  # time after which a server shows in the library that its jobs still run
 UNFINISHED = ("waiting", "running")
 WORDS = {
     "index": "Indexing a folder",
@@ -113,7 +114,11 @@ class Jobs:
                 "asked": asked,
             }
             self._all().append(record)
-            self._begin(record)
+            try:
+                self._begin(record)
+            except BaseException:
+                self._all().remove(record)
+                raise
             return self._shown(record)
 
     def stop(self, number: int) -> Record:
@@ -128,20 +133,37 @@ class Jobs:
                 self._save()
             return self._shown(record)
 
-    def resume(self) -> None:
-        """Continue the jobs that an earlier server had not finished."""
-        if self._service.library_if_any() is None:
-            return
-        with self._lock:
+    def resume(self, silent: dict[int, int] | None = None) -> None:
+        """Continue the jobs that an earlier server had not finished.
+
+        If it may still run, it is watched first; then ``silent`` has its jobs, job → the sign of
+        life that it gave then. A library that cannot be written to is served without them.
+        """
+        with self._lock, suppress(LibraryError):
+            library = self._service.library_if_any()
+            if library is None or self._closing:
+                return
+            now = {one["id"]: one for one in library.settings.get(SETTING, [])}
+            unsure = {}
             for record in self._all():
-                if record["state"] not in UNFINISHED or _is_alive(record.get("server")):
+                number = record["id"]
+                if number in self._running or record["state"] not in UNFINISHED:
                     continue
-                if record["kind"] in RESUMABLE:
+                record |= now.get(number, {})
+                beat = record.get("beat", 0)
+                alive = record["state"] == "running" and _may_be_alive(record.get("server"))
+                if alive and (silent or {}).get(number) != beat:
+                    unsure[number] = beat
+                elif record["kind"] in RESUMABLE:
                     self._begin(record)
                 else:
                     record["state"] = "stopped"
                     record["error"] = "The server stopped before the job was done. Start it again."
-            self._save()
+                    self._save()
+            if unsure:
+                timer = threading.Timer(3 * BEAT_SECONDS, self.resume, [unsure])
+                timer.daemon = True
+                timer.start()
 
     def close(self) -> None:
         """Stop all jobs and wait for them; a later server continues them."""
@@ -160,8 +182,8 @@ class Jobs:
 
     def _begin(self, record: Record) -> None:
         record |= {"state": "running", "server": {"pid": os.getpid(), "machine": platform.node()}}
+        self._save()  # first: a job that is not in the library must not run
         job = self._running[record["id"]] = RunningJob(record, self._service.place)
-        self._save()
         thread = threading.Thread(target=self._follow, args=(job,), daemon=True)
         self._threads.append(thread)
         thread.start()
@@ -171,7 +193,15 @@ class Jobs:
         """Follow the reports of a process until it ends."""
         what = "progress"
         try:
+            beat = time.monotonic()
             while what == "progress":
+                if time.monotonic() - beat > BEAT_SECONDS:
+                    beat = time.monotonic()
+                    self._update(job, beat=job.record.get("beat", 0) + 1)
+                    with self._lock, suppress(HarmoniumError):
+                        self._save()
+                if not job.pipe.poll(BEAT_SECONDS):
+                    continue
                 what, value = job.pipe.recv()
                 if what == "progress":
                     text, done, total = value
@@ -218,19 +248,20 @@ class Jobs:
         raise NotInLibraryError(f"There is no job {number}.")
 
     def _shown(self, record: Record) -> Record:
-        shown = {name: value for name, value in record.items() if name not in ("asked", "server")}
+        hidden = ("asked", "server", "beat")
+        shown = {name: value for name, value in record.items() if name not in hidden}
         if (job := self._running.get(record["id"])) is not None:
             shown["seconds"] = time.monotonic() - job.began
         return shown
 
 
-def _is_alive(server: dict[str, Any] | None) -> bool:
-    """Whether the server that started a job still runs."""
-    if server is None or server.get("pid") == os.getpid():
+def _may_be_alive(server: dict[str, Any] | None) -> bool:
+    """Whether the server that started a job may still run: it is elsewhere, or its number is."""
+    if server is None:
         return False
     if server.get("machine") != platform.node():
         return True  # It cannot be checked from here.
-    if os.name == "nt":
+    if server.get("pid") == os.getpid() or os.name == "nt":
         return False  # Sending a signal would end it.
     try:
         os.kill(int(server["pid"]), 0)

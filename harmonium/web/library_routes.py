@@ -2,7 +2,6 @@
 
 import os
 from contextlib import suppress
-from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Depends, Query, Response
@@ -17,6 +16,7 @@ from harmonium.library import Library
 from harmonium.library.edits import RenamedTag
 from harmonium.library.export import playlist
 from harmonium.library.snapshot import ORDERS, Question, SearchResult
+from harmonium.library.store.database import place_name
 from harmonium.library.store.schema import EXTRACTOR, FOLDERS
 from harmonium.library.tagger import builtin_extractor
 from harmonium.library.tags import TagDetail, TagMap
@@ -37,7 +37,7 @@ MAX_HITS, MAX_PLAYLIST, MAX_PREVIEW = 500, 10_000, 100
 
 
 @router.get("/health", tags=["library"])
-def health() -> dict[str, str]:
+async def health() -> dict[str, str]:
     """Whether the server works; needs no token."""
     return {"status": "ok", "version": __version__}
 
@@ -58,7 +58,7 @@ def library(service: UsedService) -> dict[str, Any]:
             "model": next((one for one in opened.list_models() if one.in_use), None),
         }
     return {
-        "name": _name(service.place),
+        "name": place_name(service.place),
         "person": service.settings.person,
         "jobs": service.jobs.list(),
         **counts,
@@ -70,12 +70,6 @@ def library(service: UsedService) -> dict[str, Any]:
 
 def _counts(library: Library) -> dict[str, int]:
     return {name: library.tracks.count(state) for name, state in STATES.items()}
-
-
-def _name(place: str) -> str:
-    if "://" in place:
-        return place.rpartition("/")[2].partition("?")[0] or "library"
-    return Path(place).stem
 
 
 def _built_in(library: Library | None) -> dict[str, bool | str | None]:

@@ -26,6 +26,7 @@ from harmonium.web.jobs import Jobs
 
 T = TypeVar("T")
 RETRY_SECONDS = 2  # when to try again what was refused because the server was busy
+WAIT_SECONDS = 8.0  # how long a request waits for another process that is writing to the library
 LAG = 19  # a cached value may be outdated for this many times the seconds that it takes to make it
 HEARTBEAT_SECONDS = 15.0  # time without events after which a comment shows that the server is alive
 POLL_SECONDS = 1.0  # time between two looks at the changes, which other processes make too
@@ -73,7 +74,7 @@ class Service:
         with self._lock:
             if self._library is None:
                 try:
-                    self._library = Library.open(self.place, create=create)
+                    self._library = Library.open(self.place, create=create, wait=WAIT_SECONDS)
                 except NoLibraryError:
                     return None
             return self._library

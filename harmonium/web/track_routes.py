@@ -1,21 +1,26 @@
 """One track: its tags, its sound, and answers about it; and files outside the library."""
 
 import asyncio
+import os
+import sys
 import tempfile
-from pathlib import Path, PurePath
-from typing import Annotated, Any
+from contextlib import suppress
+from pathlib import PurePath
+from typing import Annotated, Any, BinaryIO
 
 import numpy as np
 from fastapi import APIRouter, Query, Request, Response
 from fastapi.responses import FileResponse
 from starlette.concurrency import run_in_threadpool
+from starlette.types import Receive, Scope, Send
 
 from harmonium.audio.decoding import EXTENSIONS
 from harmonium.audio.pictures import overview_png
 from harmonium.errors import DataError, counted
-from harmonium.files import user_cache_folder
+from harmonium.files import open_file, user_cache_folder
 from harmonium.library.answers import Completion, Improvement, tags_by_sound, tags_of_track
-from harmonium.library.store.tracks import FORGOTTEN, Track
+from harmonium.library.store.schema import FOLDERS
+from harmonium.library.store.tracks import FORGOTTEN, Track, is_below
 from harmonium.library.tagger import Tagger, builtin_kinds, builtin_model
 from harmonium.library.tagging import TagsOverTime, extractor_named
 from harmonium.library.tags import Why
@@ -44,6 +49,17 @@ MEDIA_TYPES = {  # types and extensions of files that browsers play
 BODY = {"content": {"application/octet-stream": {"schema": {"type": "string", "format": "binary"}}}}
 
 
+class OpenedFile(FileResponse):
+    """A file that was opened to look at it, and is closed when it was sent."""
+
+    file: BinaryIO
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Send it."""
+        with self.file:
+            await super().__call__(scope, receive, send)
+
+
 @router.get("/tracks/{id}", tags=["tracks"], response_model=bodies.TrackDetail)
 def track(service: UsedService, id: bodies.PathId) -> dict[str, Any]:
     """A track with all that people and the model say about it."""
@@ -62,10 +78,13 @@ def track(service: UsedService, id: bodies.PathId) -> dict[str, Any]:
 )
 def audio(service: UsedService, id: bodies.PathId) -> FileResponse:
     """The file of a track, or the part of it that the header Range asks for."""
-    found = _present(service, id)
+    found, file = _opened(service, id)
     kind = _media_type(found) or "application/octet-stream"
     headers = {"Cache-Control": "private, no-cache"}
-    return FileResponse(found.path, media_type=kind, headers=headers)
+    path = f"/proc/self/fd/{file.fileno()}" if sys.platform == "linux" else found.path
+    answer = OpenedFile(path, media_type=kind, headers=headers)
+    answer.file = file
+    return answer
 
 
 @router.get(
@@ -137,10 +156,26 @@ def _track(service: Service, track_id: int) -> Track:
     return found
 
 
-def _present(service: Service, track_id: int) -> Track:
+def _opened(service: Service, track_id: int) -> tuple[Track, BinaryIO]:
+    """A track, and its file: not one that somebody has put a link to in its place since."""
     found = _track(service, track_id)
-    if found.state != "present" or not Path(found.path).is_file():
-        raise Problem(404, f"The file of track #{track_id} is missing.")
+    if found.state == "present":
+        with suppress(OSError):
+            file = open_file(found.path)
+            status = os.fstat(file.fileno())
+            folders = [os.path.realpath(one) for one in service.library().settings.get(FOLDERS, [])]
+            as_indexed = (status.st_size, status.st_mtime_ns) == (found.size, found.modified)
+            real = os.path.realpath(found.path)
+            inside = is_below(real, folders) and os.path.samestat(os.lstat(real), status)
+            if as_indexed or inside or not folders:
+                return found, file
+            file.close()
+    raise Problem(404, f"The file of track #{track_id} is missing.")
+
+
+def _present(service: Service, track_id: int) -> Track:
+    found, file = _opened(service, track_id)
+    file.close()
     return found
 
 

@@ -3,9 +3,13 @@
 import os
 import signal
 import socket
+import sqlite3
 import subprocess
 import sys
 import time
+from pathlib import Path
+from urllib.parse import urlsplit
+from urllib.request import url2pathname
 
 import httpx
 import pytest
@@ -14,10 +18,12 @@ from some_tracks import say as put_tags
 from tagged_files import untagged
 from web_server import serving
 
+from harmonium.commands import serve
 from harmonium.library import Library
 from harmonium.library.filetags import read_tags
+from harmonium.library.store import database
 from harmonium.library.store.tracks import Track
-from harmonium.web import jobs
+from harmonium.web import jobs, service
 from harmonium.web.app import bind
 from harmonium.web.guard import ServerSettings
 
@@ -60,6 +66,36 @@ def test_another_address_wants_the_token_that_is_printed(tmp_path):
     assert token not in said
     assert server.returncode == 0
     assert not (tmp_path / "library.db").exists()
+
+
+@pytest.mark.parametrize("state", ["newer", "locked", "not a library"])
+def test_a_library_that_cannot_be_served_is_one_line(tmp_path, monkeypatch, state):
+    place = tmp_path / "library.db"
+    Library.open(place).close()
+    if state == "not a library":
+        place.write_bytes(b"something else" * 100)
+    with sqlite3.connect(place, isolation_level=None) as other:
+        if state == "newer":
+            other.execute("UPDATE harmonium_version SET version_num = '9999'")
+        elif state == "locked":
+            monkeypatch.setattr(database, "BUSY_SECONDS", 0)
+            other.execute("PRAGMA journal_mode = DELETE")
+            other.execute("BEGIN EXCLUSIVE")
+        done = run("serve", "--no-browser", "--port", 0, "-L", place)
+    other.close()
+    assert (done.exit_code, done.stdout) == (2, "")
+    assert done.stderr.startswith("Error: The library")
+
+
+def test_the_token_is_not_on_the_browsers_command_line(tmp_path, monkeypatch):
+    monkeypatch.setenv("HARMONIUM_CACHE", str(tmp_path))
+    opened = []
+    monkeypatch.setattr(serve.webbrowser, "open", opened.append)
+    serve._open_browser("http://127.0.0.1:8040/#token=very-secret")
+    assert "secret" not in opened[0]
+    page = Path(url2pathname(urlsplit(opened[0]).path))
+    assert "url=http://127.0.0.1:8040/#token=very-secret" in page.read_text()
+    assert page.stat().st_mode & 0o077 == 0
 
 
 def test_answers_are_sent_at_once():
@@ -131,3 +167,43 @@ def test_a_job_of_a_server_that_is_gone_is_shown_and_training_is_not_begun_again
         states = {job["id"]: job["state"] for job in client.get("jobs").json()["jobs"]}
         assert states == {1: "stopped", 2: "running", 3: "done"}
         assert "Start it again" in client.get("jobs/1").json()["error"]
+
+
+@pytest.mark.parametrize("lives", [False, True])
+def test_a_job_of_a_server_that_gives_no_sign_of_life_goes_on(songs, monkeypatch, lives):
+    """It had another host name, or its number is that of another process now."""
+    place, _ = songs
+    monkeypatch.setattr(jobs, "BEAT_SECONDS", 0.3)
+    about = {"text": "", "done": 1, "total": 5, "seconds": 1.0, "result": None, "error": None}
+    about |= {"started_at": "2026-01-01T00:00:00+00:00", "asked": {}, "kind": "tag", "beat": 1}
+    servers = [{"pid": 1, "machine": "elsewhere"}, {"pid": 1, "machine": jobs.platform.node()}]
+    with Library.open(place) as library:
+        records = [
+            {"id": i, "state": "running", "server": server, **about}
+            for i, server in enumerate(servers)
+        ]
+        library.settings.set(jobs.SETTING, records)
+        with serving(place) as client:
+            assert {job["state"] for job in client.get("jobs").json()["jobs"]} == {"running"}
+            end = time.monotonic() + (3 if lives else 60)
+            while time.monotonic() < end and "running" in client.get("jobs").text:
+                if lives:
+                    for record in records:
+                        record["beat"] += 1
+                    library.settings.set(jobs.SETTING, records)
+                time.sleep(0.1)
+            ended = {"running"} if lives else {"done"}
+            assert {job["state"] for job in client.get("jobs").json()["jobs"]} == ended
+
+
+def test_a_job_that_cannot_be_saved_does_not_run(songs, monkeypatch):
+    place, _ = songs
+    begun = []
+    monkeypatch.setattr(jobs, "RunningJob", lambda *_: begun.append(1))
+    monkeypatch.setattr(service, "WAIT_SECONDS", 0.2)
+    with serving(place) as client, Library.open(place) as other:
+        with other.begin():
+            answer = client.post("write", json={"precision": 0})
+        assert answer.status_code == 503
+        assert client.get("jobs").json()["jobs"] == []
+    assert begun == []

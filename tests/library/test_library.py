@@ -1,7 +1,7 @@
 """Opening libraries: new, old, newer, foreign, and by several at once."""
 
-import sqlite3
 import sys
+import threading
 
 import numpy as np
 import pytest
@@ -207,15 +207,45 @@ def test_several_processes_make_the_same_library_at_once(place):
         assert library.tracks.count() == 0
 
 
-def test_a_library_that_is_written_to_all_the_while_is_an_error(tmp_path, monkeypatch):
-    monkeypatch.setattr(database, "BUSY_SECONDS", 0)
-    place = tmp_path / "library.db"
-    with Library.open(place) as library:
-        other = sqlite3.connect(place, isolation_level=None)
-        other.execute("BEGIN IMMEDIATE")
-        with pytest.raises(LibraryError, match="locked"):
-            library.settings.set("x", 1)
-        other.close()
+def test_a_library_that_is_written_to_all_the_while_is_an_error(place):
+    with (
+        Library.open(place, wait=0.2) as library,
+        Library.open(place) as other,
+        other.begin(),
+        pytest.raises(LibraryError, match="Another program is still writing"),
+    ):
+        library.settings.set("x", 1)
+
+
+def test_threads_that_wait_to_write_leave_connections_to_readers(place):
+    """Each would hold one, until none is left."""
+    with Library.open(place, wait=20) as library:
+        written = [
+            threading.Thread(target=library.settings.set, args=(str(k), k)) for k in range(9)
+        ]
+        with library.begin():
+            for thread in written:
+                thread.start()
+            assert library.engine.pool.checkedout() == 1
+        for thread in written:
+            thread.join()
+        assert library.settings.get("8") == 8
+
+
+@pytest.mark.parametrize(
+    ("url", "shown"),
+    [
+        ("postgresql://ann:hush-hush@nowhere.invalid/music", "music"),
+        ("postgresql://ann:hush-hush@nowhere.invalid", "library"),
+        ("postgresql://nowhere.invalid/music?password=hush-hush&connect_timeout=1", "music"),
+        ("postgresql://ann:hush-hush@nowhere.invalid:abc/music", "library"),
+    ],
+)
+def test_a_password_is_never_shown(url, shown):
+    assert database.place_name(url) == shown
+    with pytest.raises(LibraryError) as error:
+        Library.open(url)
+    assert "hush" not in str(error.value)
 
 
 BEGIN = """

@@ -1,7 +1,10 @@
 """The routes, asked as a program asks them."""
 
+import errno
 import io
+import tempfile
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from multiprocessing import Pipe
 from types import SimpleNamespace
@@ -17,6 +20,7 @@ from sound_files import timed_noise
 from web_server import root, serving
 
 from harmonium import DiscriminativeRBM
+from harmonium.audio import pictures
 from harmonium.library import Library
 from harmonium.library.filetags import read_tags
 from harmonium.library.store import database
@@ -245,6 +249,54 @@ def test_indexing_makes_a_library_of_a_folder(world):
     assert (job["state"], job["result"]["new"], job["result"]["unreadable"]) == ("done", 3, 1)
     found = client.get("library").json()
     assert (found["tracks"], found["folders"]) == (3, [str(folder)])
+
+
+def test_while_another_program_writes_readers_are_answered(world, monkeypatch):
+    client, folder, _ = world
+    library = client.server.config.app.state.service.library()
+    monkeypatch.setattr(library, "_wait", 1.0)
+    with Library.open(folder.parent / "library.db") as other, ThreadPoolExecutor(30) as pool:
+        with other.begin():
+            saying = [
+                pool.submit(client.post, "tracks/1/say", json={"yes": ["loud"]}) for _ in range(20)
+            ]
+            reading = [client.get(path) for path in ("health", "search", "tracks/1")]
+            refused = [one.result() for one in saying]
+        assert [one.status_code for one in reading] == [200] * 3
+        assert {(one.status_code, one.json()["error"]["code"]) for one in refused} == {
+            (503, "busy")
+        }
+        for answer in ({"yes": ["loud"]}, {"unknown": ["loud"]}):
+            assert client.post("tracks/1/say", json=answer).status_code == 200
+
+
+def test_without_room_for_it_the_picture_of_a_sound_is_drawn_all_the_same(world, monkeypatch):
+    client, *_ = world
+
+    def full(*_, **__):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(pictures, "write_atomically", full)
+    monkeypatch.setattr(pictures, "VERSION", "another")
+    assert client.get("tracks/1/spectrum").status_code == 200
+    monkeypatch.setattr(tempfile, "NamedTemporaryFile", full)
+    answer = client.post("files?name=a.flac", content=sound(9), headers=OCTETS)
+    assert answer.status_code == 503
+    assert "No space left" in answer.json()["error"]["message"]
+
+
+def test_a_link_in_place_of_a_track_is_not_followed(world):
+    client, folder, _ = world
+    secret = folder.parent / "secret.flac"
+    secret.write_bytes(sound(12))
+    (folder / "a.flac").rename(folder / "kept")
+    try:
+        (folder / "a.flac").symlink_to(secret)
+        for path in ("tracks/1/audio", "tracks/1/spectrum"):
+            assert client.get(path).status_code == 404
+    finally:
+        (folder / "kept").replace(folder / "a.flac")
+    assert client.get("tracks/1/audio").status_code == 200
 
 
 def test_audio_comes_in_parts(world):

@@ -48,11 +48,15 @@ SYNCHRONOUS = "FULL"  # SQLite's: a commit outlives a power cut, since people's 
 _WRITES = "harmonium_writes"
 _LOCK = 0x4861726D  # the number of the advisory lock; locks are per database
 _CACHE_KIB = 65_536
+_POOL: Any = {"max_overflow": 60, "pool_timeout": 10}  # a server has some 40 threads
 _SAFE = "What was stored before is safe."
 _DAMAGED = " It is damaged. Restore a copy; `sqlite3 FILE .recover` saves what can be saved."
 _WAYS_OUT = {  # parts of what a database says → what to do about it
     ('FATAL:  database "', 'FATAL:  role "'): " Correct the address, or create it on the server.",
-    ("locked",): " Another program is still writing to it; try again when it is done.",
+    (
+        "locked",
+        "lock timeout",
+    ): " Another program is still writing to it; try again when it is done.",
     ("not a database",): " If it was a library, it is damaged: restore a copy. Otherwise, name "
     "another file with --library.",
     ("disk I/O error", "disk is full", "No space left"): " The disk is full or failing. "
@@ -99,13 +103,27 @@ def is_url(place: str) -> bool:
     return "://" in place
 
 
-def sqlite_engine(file: Path) -> sa.Engine:
-    """An engine for a file, which is made if it is not there."""
+def place_name(place: str) -> str:
+    """What to call a library: the name of its file or of its database."""
+    if not is_url(place):
+        return Path(place).stem
+    try:
+        return sa.make_url(place).database or "library"
+    except (sa.exc.ArgumentError, ValueError):
+        return "library"
+
+
+def sqlite_engine(file: Path, wait: float | None = None) -> sa.Engine:
+    """An engine for a file, which is made if it is not there.
+
+    ``wait`` is how many seconds to wait for another process that is writing.
+    """
     url = sa.URL.create("sqlite", database=str(file))
     if _is_frozen(file):
         query = {"immutable": "1", "uri": "true"}
         url = sa.URL.create("sqlite", database=f"file:{quote(os.fsencode(file))}", query=query)
-    engine = sa.create_engine(url, connect_args={"timeout": BUSY_SECONDS})
+    seconds = BUSY_SECONDS if wait is None else wait
+    engine = sa.create_engine(url, connect_args={"timeout": seconds}, **_POOL)
 
     @sa.event.listens_for(engine, "connect")
     def prepare(connection: Any, _: Any) -> None:
@@ -132,6 +150,12 @@ def _is_frozen(file: Path) -> bool:
     return bool(read_only) and not file.with_name(f"{file.name}-wal").exists()
 
 
+def shown_url(url: sa.URL) -> str:
+    """The address of a database without its secrets."""
+    url = url.difference_update_query([name for name in url.query if "password" in name])
+    return url.set(drivername="postgresql").render_as_string()
+
+
 def use_write_ahead_log(engine: sa.Engine) -> None:
     """Let readers and a writer of SQLite work at once, from now on."""
     if engine.dialect.name == "sqlite":
@@ -139,11 +163,12 @@ def use_write_ahead_log(engine: sa.Engine) -> None:
             enable_write_ahead_log(raw.driver_connection, BUSY_SECONDS)  # type: ignore[arg-type]
 
 
-def postgresql_engine(place: str) -> sa.Engine:
-    """An engine for a PostgreSQL database."""
+def postgresql_engine(place: str, wait: float | None = None) -> sa.Engine:
+    """An engine for a PostgreSQL database; ``wait`` as of `sqlite_engine`."""
+    milliseconds = int(1000 * (BUSY_SECONDS if wait is None else wait)) or 1
     try:
         url = sa.make_url(place)
-    except sa.exc.ArgumentError:
+    except (sa.exc.ArgumentError, ValueError):  # a port that is no number
         raise LibraryError(
             f"{place.partition('://')[0]}://… is not a valid address. Write "
             "postgresql://USER@HOST/DATABASE."
@@ -154,7 +179,8 @@ def postgresql_engine(place: str) -> sa.Engine:
             f"'{url.drivername}://'."
         )
     try:
-        engine = sa.create_engine(url.set(drivername="postgresql+psycopg"), pool_pre_ping=True)
+        url = url.set(drivername="postgresql+psycopg")
+        engine = sa.create_engine(url, pool_pre_ping=True, **_POOL)
     except ModuleNotFoundError as error:
         raise LibraryError(
             "Libraries in PostgreSQL need the package psycopg: pip install 'harmonium[postgres]'."
@@ -163,6 +189,7 @@ def postgresql_engine(place: str) -> sa.Engine:
     @sa.event.listens_for(engine, "begin")
     def begin(connection: sa.Connection) -> None:
         if connection.get_execution_options().get(_WRITES):
+            connection.exec_driver_sql(f"SET LOCAL lock_timeout = {milliseconds}")
             connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({_LOCK})")
 
     @sa.event.listens_for(engine, "before_cursor_execute")
@@ -211,7 +238,7 @@ def explained(place: str) -> Iterator[None]:
     """An error of the database as a `LibraryError`."""
     try:
         yield
-    except (DBAPIError, sqlite3.Error, OSError, UnicodeDecodeError) as error:
+    except (DBAPIError, sa.exc.TimeoutError, sqlite3.Error, OSError, UnicodeDecodeError) as error:
         cause: object = error.orig if isinstance(error, DBAPIError) and error.orig else error
         if isinstance(error, UnicodeDecodeError):  # SQLite's own words about damaged names
             cause = error.object.decode(errors="replace")
