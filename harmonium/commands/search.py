@@ -37,7 +37,7 @@ def search(
     limit: int = number(20, "Show at most N tracks.", "--limit", "-n"),
     min_probability: float | None = probability(
         None,
-        "Skip less likely tracks; 0 shows all possible ones. By default 0.05, and 0.5 with --sort.",
+        "Skip less likely tracks; 0 shows all possible ones. By default 0.05, and 0.3 with --sort.",
         "--min-probability",
         "-p",
     ),
@@ -76,7 +76,7 @@ def search(
             check(path.expanduser())
     out, owner = Output(as_json), options.owner_of(only_own, only_built_in)
     if min_probability is None:
-        min_probability = 0.05 if sort in (None, "probability") else 0.5
+        min_probability = 0.05 if sort in (None, "probability") else 0.3
     with options.opened(library) as opened, out.bar("comparing") as progress:
         found = opened.search(
             " ".join(query or []),

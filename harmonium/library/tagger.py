@@ -44,7 +44,6 @@ from numpy.typing import NDArray
 
 from harmonium.arrays import Doubles, Floats, Ids, Mask
 from harmonium.data.tag_names import (
-    AUDIO_FEATURES,
     NO_TAG,
     builtin_tree,
     normalise_tag,
@@ -65,6 +64,7 @@ if TYPE_CHECKING:
 PARAMETERS = {"DiscriminativeRBM": "UWcd", "LogisticTagger": "Wd", "ExactLogisticTagger": "Wd"}
 """The classes of stored models, and the names of their parameters."""
 LINEAR = "linear."  # the prefix of the arrays of a logistic regression beside an RBM
+FEATURE = "feature"  # the group of audio features; people's tags of these names are moods
 VALUES = "values."  # that of one whose outputs follow the tags: audio features, which are no tags
 MUSIC = "music."  # that of one that tells music from other sounds
 SPOKEN = ("comedy", "comedy/spoken", "spoken word")  # genres that need not be music
@@ -673,9 +673,8 @@ def builtin_kinds() -> dict[str, str]:
     report, tree = builtin_model().report, builtin_tree()
     genres = dict.fromkeys(words_without_meaning(), NO_TAG)
     genres |= dict.fromkeys([*tree.aliases, *tree.parents], "genre")
-    kinds = {tag["tag"]: tag["group"] for tag in report["tags"]}
-    moods = dict.fromkeys(AUDIO_FEATURES, "mood")  # of words for them, such as energetic
-    return genres | {word: (kinds | moods)[tag] for word, tag in report["aliases"].items()} | kinds
+    kinds = {tag["tag"]: tag["group"].replace(FEATURE, "mood") for tag in report["tags"]}
+    return genres | {word: kinds[tag] for word, tag in report["aliases"].items()} | kinds
 
 
 # How often a tag is right. -----------------------------------------------------------------------

@@ -202,7 +202,7 @@ def test_search_by_audio_features_and_in_their_order(heard, tmp_path, monkeypatc
     with table.open(newline="") as file:
         order = [float(row["valence"]) for row in csv.DictReader(file)]
     assert order == sorted(order, reverse=True) != []
-    assert "below 50 % not shown" in done.stderr
+    assert "below 30 % not shown" in done.stderr
     with pytest.raises(DataError, match="energy"):
         run("search", "rock", "--sort", "enrgy")
     monkeypatch.setenv("FORCE_COLOR", "1")
