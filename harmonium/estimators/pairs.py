@@ -289,16 +289,6 @@ class Smoothed:
             }
         )
 
-    def tags_of(self, item: str, n: int | None = None) -> pl.DataFrame:
-        """The tags of one clip, most probable first: the columns tag and probability."""
-        row = self.items.index_of(item)
-        if row is None:
-            raise DataError(f"{item!r} is not among these {len(self.items):,} items.")
-        order = np.argsort(-self.values[row], kind="stable")[:n]
-        return pl.DataFrame(
-            {"tag": self.tags.gather(order), "probability": self.values[row][order]}
-        )
-
 
 def changes(data: Conditioning, P: Floats) -> pl.DataFrame:
     """What `TagSmoother.changes` gives, of smoothed probabilities (n_items, n_tags).
