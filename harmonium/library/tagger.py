@@ -271,6 +271,7 @@ class Tagger:
         z, alone = known(y)[0, there], model_files.log_odds(known.rates)[there]
         z = np.where(np.isnan(z), alone + all_add[here], z + others_add[here])
         P[here] = np.where(np.isnan(observed[here]), model_files.sigmoid(z), observed[here])
+        P[list(self.features.values())] = 0  # which tell of tags, but are none
         return P
 
     def _together(self, observed: Floats) -> Floats:
@@ -278,8 +279,7 @@ class Tagger:
         P = np.zeros(len(self.tags), np.float32)
         known, n = observed[: self._n_trained], self.n_own
         if self._builtin is None:
-            own = self._own.together(known)
-            n = self._n_trained
+            own, n = self._own.together(known), self._n_trained
         else:
             P[self._at] = self._builtin.together(known[self._at])
             own = self._own.together(known[:n])

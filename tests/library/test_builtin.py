@@ -150,6 +150,10 @@ def test_what_goes_with_a_tag_is_by_the_words():
         assert found[tag].probability == pytest.approx(given[place], abs=1e-6)
         assert found[tag].usual == pytest.approx(words.rates[place], abs=1e-6)
     assert found["blues"].probability > 2 * found["punk"].probability
+    energetic, calm = (suggest(tagger, None, [tag], 300) for tag in ("energetic", "calm"))
+    assert not {"energy", "valence"} & {one.tag for one in calm if one.probability}
+    dance = [next(one for one in found if one.tag == "dance") for found in (energetic, calm)]
+    assert dance[0].probability > 2 * dance[1].probability
     names = [one.tag for one in related(tagger, None, "hip hop", 5)]
     assert "hip hop" not in names
     assert len(names) == 10
