@@ -128,7 +128,7 @@ def by_training(X, Y, P, known, tags, draws):
                 n_inputs = model.n_features_in_
                 found_p = model.predict_proba(inputs[~half, :n_inputs])
                 if more is not None:
-                    _, weights = with_prior(examples, model.held_out_, vocabulary)
+                    _, weights = with_prior(examples, model.held_out_, model.folds_, vocabulary)
                     for j, place in known.items():
                         weight = np.float32(weights[j])
                         found_p[:, j] = mix(found_p[:, j], P[~half, place], weight)

@@ -2,6 +2,7 @@
 
     HARMONIUM_DATA=... python benchmarks/training_size.py [--beside CHECKOUT] [--sizes 100 1000]
     HARMONIUM_DATA=... python benchmarks/training_size.py --emotify --sizes 50 100 200 --seeds 6
+    HARMONIUM_DATA=... python benchmarks/training_size.py --shown --sizes 60 100 320 --seeds 5
 
 MajorMiner's clips stand for tracks, with its most frequent tags; where it has too few, clips are
 taken again with a little noise (a tenth of each feature's spread). Every measurement is a process
@@ -14,6 +15,10 @@ clips of 400 other tracks.
 With --emotify, the clips are Emotify's, and what is shown is the mean AUC, over all seeds, of the
 tracks that were not learnt from: of the first model, and of the one that is used.
 
+With --shown, what a library shows of few tracks is compared with the truth: the mean AUC of
+held-out tracks, over pairs within a fold and over all pairs, and that of other tracks; and how many
+of as many tags, whose labels are shuffled among the tracks, count as learnt.
+
 With --beside, another checkout of this repository is measured in turn with this one.
 """
 
@@ -25,6 +30,7 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+from typing import Any
 
 N_UNSEEN_TRACKS = 400
 
@@ -33,25 +39,14 @@ def measure(size: int, n_tags: int, seed: int) -> dict[str, float]:
     """Fit the model of a library of so many tracks in this process."""
     import numpy as np
 
-    from harmonium.data.datasets import load
     from harmonium.evaluation import auc_per_tag
-    from harmonium.library.learning.fitting import MAX_FIRST, TrainingSet, fit, fit_first
+    from harmonium.library.learning.fitting import MAX_FIRST, fit, fit_first, mean_auc
     from harmonium.library.tagger import keep_compiled
 
     before = time.process_time()
-    data = load("majorminer")
-    labels = data.labels(n_tags=n_tags)
-    assert data.features is not None
-    X, Y, groups = data.features, labels.values, data.groups("track")
-    rng = np.random.default_rng(seed)
-    unseen = np.flatnonzero(np.isin(groups, rng.permutation(np.unique(groups))[:N_UNSEEN_TRACKS]))
-    rest = np.setdiff1d(rng.permutation(len(Y)), unseen)
-    rows = np.resize(rng.permutation(rest), size)
-    noise = 0.1 * X.std(axis=0) * rng.normal(size=(size, X.shape[1])) * (size > len(rest))
-    learnt = (X[rows] + noise).astype(np.float32)
+    examples, X, Y = library(size, n_tags, seed)
     loading = time.process_time() - before
     keep_compiled()
-    examples = TrainingSet(learnt, Y[rows], groups[rows], tuple(labels.tags))
     fit_first(examples.rows(np.arange(min(size, MAX_FIRST))))
     first = time.process_time() - loading
     import jax
@@ -63,15 +58,62 @@ def measure(size: int, n_tags: int, seed: int) -> dict[str, float]:
     fits: list[int] = []
     model, _ = fit(examples, seed=seed, progress=lambda what, done, total: fits.append(done))
     seconds = time.process_time() - loading
-    P = model.predict_proba(X[unseen])
     return {
         "fits": max(fits),
         "compiled": sum(event.endswith("backend_compile_duration") for event in compiled),
         "first": first,
         "seconds": seconds,
-        "seen": auc_per_tag(Y[rows], model.held_out_).mean,
-        "unseen": auc_per_tag(Y[unseen], P).mean,
+        "seen": mean_auc(examples.Y, model.held_out_, model.folds_),
+        "unseen": auc_per_tag(Y, model.predict_proba(X)).mean,
     }
+
+
+def library(size: int, n_tags: int, seed: int) -> tuple[Any, Any, Any]:
+    """A `TrainingSet` of so many tracks, and the features and labels of the other tracks."""
+    import numpy as np
+
+    from harmonium.data.datasets import load
+    from harmonium.library.learning.fitting import TrainingSet
+
+    data = load("majorminer")
+    labels = data.labels(n_tags=n_tags)
+    assert data.features is not None
+    X, Y, groups = data.features, labels.values, data.groups("track")
+    rng = np.random.default_rng(seed)
+    unseen = np.flatnonzero(np.isin(groups, rng.permutation(np.unique(groups))[:N_UNSEEN_TRACKS]))
+    rest = np.setdiff1d(rng.permutation(len(Y)), unseen)
+    rows = np.resize(rng.permutation(rest), size)
+    noise = 0.1 * X.std(axis=0) * rng.normal(size=(size, X.shape[1])) * (size > len(rest))
+    learnt = (X[rows] + noise).astype(np.float32)
+    examples = TrainingSet(learnt, Y[rows], groups[rows], tuple(labels.tags))
+    return examples, X[unseen], Y[unseen]
+
+
+def shown(size: int, n_tags: int, n_seeds: int) -> None:
+    """A row of the table of what a library shows."""
+    from dataclasses import replace
+
+    import numpy as np
+
+    from harmonium.evaluation import auc_per_tag
+    from harmonium.library.learning.fitting import fit, mean_auc, score_tags
+    from harmonium.library.tagger import keep_compiled
+
+    keep_compiled()
+    aucs, learnt, n_noise = [], [], []
+    for seed in range(n_seeds):
+        examples, X, Y = library(size, n_tags, seed)
+        model, _ = fit(examples, seed=seed)
+        P, folds = model.held_out_, model.folds_
+        within, all_pairs = mean_auc(examples.Y, P, folds), auc_per_tag(examples.Y, P).mean
+        aucs.append((within, all_pairs, auc_per_tag(Y, model.predict_proba(X)).mean))
+        learnt.append(score_tags(examples.Y, P, folds).learnt.mean())
+        noise = replace(examples, Y=np.random.default_rng(seed).permuted(examples.Y, axis=0))
+        model, _ = fit(noise, seed=seed)
+        n_noise.append(score_tags(noise.Y, model.held_out_, model.folds_).learnt.sum())
+    cells = " | ".join(f"{auc:.3f}" for auc in np.mean(aucs, axis=0))
+    of_noise = f"{sum(n_noise)} of {n_tags * n_seeds}"
+    print(f"| {size} | {cells} | {np.mean(learnt):.0%} | {of_noise} |", flush=True)
 
 
 def small(size: int, seed: int) -> dict[str, float]:
@@ -131,6 +173,7 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--tags", type=int, default=7)
     parser.add_argument("--seeds", type=int, default=1)
     parser.add_argument("--emotify", action="store_true")
+    parser.add_argument("--shown", action="store_true")
     parser.add_argument("--measure", type=int, nargs=3, help=argparse.SUPPRESS)
     options = parser.parse_args(arguments)
     if options.measure:
@@ -138,6 +181,12 @@ def main(arguments: list[str] | None = None) -> None:
         return
     if options.emotify:
         _emotify(options.sizes, options.seeds)
+        return
+    if options.shown:
+        print("| tracks | within folds | all pairs | other tracks | learnt | of noise |")
+        print("|---|---|---|---|---|---|")
+        for size in options.sizes:
+            shown(size, options.tags, options.seeds)
         return
     codes = {"this": here} | ({"other": options.beside.resolve()} if options.beside else {})
     print("| tracks | seed | code | cache | fits | compiled | first, s | all, s | seen | unseen |")

@@ -533,7 +533,9 @@ def signature(model: Any) -> tuple[Any, ...] | None:
     if not isinstance(model, GradientTagger) or getattr(model, "solver", "") == "newton":
         return None
     settings = model.get_params()
-    return type(model), *((k, v) for k, v in sorted(settings.items()) if k not in DIFFERENT)
+    shape = model.scale_features if settings.get("n_hidden", 1) is None else ""  # decides on it
+    alike = ((k, v) for k, v in sorted(settings.items()) if k not in DIFFERENT)
+    return type(model), shape, *alike
 
 
 def fit_stacked(

@@ -147,6 +147,11 @@ class Scaling(NamedTuple):
         """Whether weights of scaled features can be given as weights of the features."""
         return not self.unit_norm and self.knots is None
 
+    @property
+    def of_words(self) -> bool:
+        """Whether features are weighted as words are: not centred, and some more than others."""
+        return self.unit_norm and not self.mean.any() and bool((self.scale != 1).any())
+
     def __call__(self, X: NDArray[np.floating]) -> Floats:
         """Scaled in double precision, given in single; shape (N, D). A row of zeros stays."""
         result, first = np.empty(X.shape, np.float32), 0

@@ -68,8 +68,8 @@ SCORE_BLOCK = 2**22  # clips × hidden units × tags that are scored at a time: 
 class RBMTagger(GradientTagger):
     """Base of the RBMs: p(y | x) is inferred, and some of y may be known."""
 
-    n_hidden: Count = parameter("Number of hidden units, n.", default=100, kw_only=False)
-    init_scale: NotNegative = parameter(
+    n_hidden: Count | None = parameter("Number of hidden units, n.", default=100, kw_only=False)
+    init_scale: NotNegative | None = parameter(
         "Standard deviation of W at the start of training, for features of unit norm.", default=1.0
     )
     inference: InferenceMethod = parameter(
@@ -257,7 +257,16 @@ class DiscriminativeRBM(RBMTagger):
         contrastive divergence with 5 sweeps; 0 leaves it out.""",
         default=0.0,
     )
-    init_scale: NotNegative = parameter(default=0.3)
+    n_hidden: Count | None = parameter(
+        'Number of hidden units, n; None means 100, or 300 for words (features scaled as "idf").',
+        default=None,
+        kw_only=False,
+    )
+    init_scale: NotNegative | None = parameter(
+        """Standard deviation of W at the start of training, for features of unit norm; None means
+        0.3, or 1 for words.""",
+        default=None,
+    )
     l2: NotNegative = parameter(default=0.3)
     l2_tags: NotNegative | None = parameter(default=0.03)
     n_models: Count = parameter(
@@ -503,10 +512,12 @@ def first_weights(
     model: Any, rng: np.random.Generator, clips: LabelledClips
 ) -> tuple[Doubles, ...]:
     """U and W, small and random, c = 0, and d at the tags' log-odds: p(y) is the base rate."""
-    n, n_tags = model.n_hidden, clips.Y.shape[1]
+    usual, words = (100, 0.3), (300, 1.0)  # hidden units and scale: benchmarks/cross_fitting.py
+    n, scale = words if model._scaling.of_words else usual
+    n, scale = model.n_hidden or n, scale if model.init_scale is None else model.init_scale
     # nothing is learnt of a feature that is constant: its later values must not matter
     spans = [(block.min(axis=0), block.max(axis=0)) for block in blocks(clips.X)]
     varies = np.max([top for _, top in spans], axis=0) > np.min([s for s, _ in spans], axis=0)
-    U = rng.normal(0, 0.01, (n, n_tags))
-    W = rng.normal(0, model.init_scale, (n, clips.X.shape[1])) * varies
+    U = rng.normal(0, 0.01, (n, clips.Y.shape[1]))
+    W = rng.normal(0, scale, (n, clips.X.shape[1])) * varies
     return U, W, np.zeros(n), base_log_odds(clips.Y)

@@ -10,8 +10,9 @@ from sklearn.base import clone
 from tagging_data import quick
 
 from harmonium.errors import DataError
-from harmonium.estimators import LogisticTagger, MLPTagger
+from harmonium.estimators import DiscriminativeRBM, LogisticTagger, MLPTagger
 from harmonium.estimators.classifier import best_scaling, scaling_of, standardising
+from harmonium.estimators.gradient_tagger import signature
 from harmonium.estimators.model_files import Scaling
 from harmonium.evaluation import auc_per_tag
 
@@ -147,6 +148,23 @@ def test_rare_words_count_more_and_each_text_has_the_same_norm():
     np.testing.assert_allclose(np.linalg.norm(scaled[:50], axis=1), 1, rtol=1e-6)
     assert not scaled[50:].any()
     np.testing.assert_allclose(scaled[0, 1] / scaled[0, 0], np.log(101) / np.log(3), rtol=1e-5)
+
+
+def test_words_get_more_hidden_units_that_start_further_apart(train, tmp_path):
+    words = (np.quantile(train.X, 0.9) < train.X).astype(float)
+    usual = DiscriminativeRBM(max_epochs=1, n_models=2, random_state=0)
+    for X, n_hidden, spread in ((words, 300, 1.0), (train.X, 100, 0.3)):
+        model = usual.fit(X, train.Y)
+        assert model._params.U.shape == (2, n_hidden, train.Y.shape[1])
+        assert np.std(model._params.W) == pytest.approx(spread, rel=0.1)
+        model.save(tmp_path / "model")
+        again = DiscriminativeRBM.load(tmp_path / "model")
+        np.testing.assert_array_equal(again.predict_proba(X), model.predict_proba(X))
+    chosen = DiscriminativeRBM(7, init_scale=0.0, max_epochs=1, random_state=0).fit(words, train.Y)
+    assert chosen._params.U.shape[1] == 7
+    assert np.std(chosen._params.W) < 0.1
+    assert signature(DiscriminativeRBM(scale_features="idf")) != signature(usual)
+    assert signature(DiscriminativeRBM(7, scale_features="idf")) == signature(DiscriminativeRBM(7))
 
 
 def test_auto_tells_heavy_tails_and_words_from_other_features(train):

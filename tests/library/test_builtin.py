@@ -360,10 +360,11 @@ def test_a_prior_is_used_where_it_ranks_better_and_weighs_less_with_examples():
     Y = np.stack([y, y], axis=1)
     own = rng.uniform(0.3, 0.7, size=(n, 2)).astype(np.float32)
     examples = TrainingSet(log_odds(P), Y, np.arange(n), ("calm", "sunday"), P.shape[1])
-    held_out, weights = with_prior(examples, own, vocabulary)
+    folds = np.arange(n) % 5
+    held_out, weights = with_prior(examples, own, folds, vocabulary)
     assert weights.tolist() == [pytest.approx(15 / 20), 1.0]
     np.testing.assert_array_equal(held_out[:, 1], own[:, 1])
     assert np.corrcoef(held_out[:, 0], y)[0, 1] > np.corrcoef(own[:, 0], y)[0, 1] + 0.2
     examples.X[:] *= -1
-    _, weights = with_prior(examples, own, vocabulary)
+    _, weights = with_prior(examples, own, folds, vocabulary)
     assert weights[0] == 1.0

@@ -10,6 +10,7 @@ from written_music import make_songs, predict
 
 from harmonium.errors import DataError
 from harmonium.estimators.model_files import to_bytes
+from harmonium.evaluation import auc_per_tag
 from harmonium.library import Library
 from harmonium.library.filetags import Rules
 from harmonium.library.learning import fitting
@@ -230,13 +231,52 @@ def test_the_standard_errors_are_those_of_repeated_draws():
         for shift, found in aucs.items():
             P = (1 / (1 + np.exp(-noise - shift * Y[:, 0])))[:, None].astype(np.float32)
             found.append(fitting.score_tags(Y, P).auc[0])
-    n = np.array([positives]), np.array([negatives])
+    n = np.array([[positives]]), np.array([[negatives]])
     assert fitting.chance_error(*n)[0] == pytest.approx(np.std(aucs[0.0]), rel=0.1)
     assert fitting.auc_error(np.array([np.mean(aucs[1.2])]), *n)[0] == pytest.approx(
         np.std(aucs[1.2]), rel=0.15
     )
-    error = fitting.auc_error(np.array([1.0, 1.0]), np.array([3, 100]), np.array([5, 300]))
+    error = fitting.auc_error(np.array([1.0, 1.0]), np.array([[3, 100]]), np.array([[5, 300]]))
     assert error[0] > 0.05 > 0.01 > error[1] > 0
+
+
+def test_only_tracks_of_one_fold_are_compared():
+    rng, folds = np.random.default_rng(0), np.repeat(np.arange(5), 10)
+    Y = (rng.random((50, 3)) < 0.4).astype(np.float32)
+    Y[rng.random(Y.shape) < 0.1] = np.nan
+    P = np.round(rng.random((50, 3)), 1).astype(np.float32)  # with ties
+    scores = fitting.score_tags(Y, P, folds)
+    for j, (y, p) in enumerate(zip(Y.T, P.T, strict=True)):
+        order = [
+            np.sign(p[a] - p[b]) / 2 + 0.5
+            for a in np.flatnonzero(y == 1)
+            for b in np.flatnonzero(y == 0)
+            if folds[a] == folds[b]
+        ]
+        assert scores.auc[j] == pytest.approx(np.mean(order))
+    shifted = P + 0.1 * folds[:, None].astype(np.float32)  # members that expect more or less of it
+    np.testing.assert_allclose(fitting.score_tags(Y, shifted, folds).auc, scores.auc)
+    alone = fitting.score_tags(Y[:10], P[:10])
+    np.testing.assert_array_equal(alone.auc, auc_per_tag(Y[:10], P[:10]).values)
+    apart = fitting.score_tags(np.eye(2, dtype=np.float32)[:, :1], P[:2, :1], np.arange(2))
+    assert np.isnan(apart.auc[0])
+    assert not apart.learnt[0]
+
+
+def test_few_tags_of_pure_noise_count_as_learnt_and_their_spread_is_the_error():
+    rng, n_tags = np.random.default_rng(0), 4000
+    folds = np.repeat(np.arange(5), [12, 12, 12, 11, 13])
+    Y = (rng.random((60, n_tags)) < 0.25).astype(np.float32)
+    offsets = rng.normal(size=(5, n_tags))[folds]
+    P = (1 / (1 + np.exp(-rng.normal(size=Y.shape) - offsets))).astype(np.float32)
+    scores = fitting.score_tags(Y, P, folds)
+    counts = [[(Y[folds == f] == v).sum(axis=0) for f in range(5)] for v in (1, 0)]
+    z = (scores.auc - 0.5) / fitting.chance_error(*np.array(counts))
+    assert np.std(z) == pytest.approx(1, abs=0.05)
+    assert np.std(scores.auc) == pytest.approx(np.sqrt(np.mean(scores.error**2)), rel=0.1)
+    assert 0.005 < scores.learnt.mean() < 0.035
+    few = [fitting.score_tags(Y[:, j : j + 2], P[:, j : j + 2], folds) for j in range(0, 1000, 2)]
+    assert np.mean([one.learnt for one in few]) < 0.01  # leaves room for the choice of settings
 
 
 def test_chance_is_not_learnt_and_gets_no_threshold():

@@ -45,6 +45,7 @@ from harmonium.library.tagger import PrecisionCurve, keep_compiled
 TrainingProgress = Callable[[str, int, int], None]  # (what, fits done, of how many or 0)
 
 CLEARLY = 2.0  # standard errors by which an AUC must exceed 0.5 to be clearly above chance
+CHOSEN = 1.5  # and those of the mean of all tags, which is the best of several settings and epochs
 BINS = 50  # ranges of probabilities in which other tags are looked at
 GROWTH = 1.1  # ratio of the numbers of tracks at successive ranks of a curve
 MAX_FIRST = 2000  # tracks that the first answer learns from
@@ -68,6 +69,7 @@ class LinearFit(NamedTuple):
     held_out: Floats  # (n, C) held-out probabilities, corrected by the other folds
     correction: Recalibration
     candidate: "Candidate"
+    folds: Ids  # (n,)
 
 
 def fit_first(examples: TrainingSet, seed: int = 0) -> LinearFit:
@@ -82,7 +84,7 @@ def fit_first(examples: TrainingSet, seed: int = 0) -> LinearFit:
             return Candidate(Hyperparameters(0.0, 0.0), -np.inf, 0)
         chosen = Hyperparameters(0.0, PENALTIES[place], more_inputs=more_inputs, linear=True)
         P = linear_held_out(examples, chosen, folds, searched)
-        return Candidate(chosen, mean_auc(examples.Y, P), 0)
+        return Candidate(chosen, mean_auc(examples.Y, P, folds), 0)
 
     def climb(place: int, more_inputs: bool) -> int:
         for step in (-1, 1):
@@ -107,8 +109,8 @@ def fit_first(examples: TrainingSet, seed: int = 0) -> LinearFit:
         others = fit_recalibration(joined([*asked[:fold], *asked[fold + 1 :]]))
         corrected[folds == fold] = others(P[folds == fold])
     model = _fitted_linear(chosen.l2, examples.inputs(chosen), named)
-    candidate = best._replace(auc=mean_auc(examples.Y, P))
-    return LinearFit(model, corrected, fit_recalibration(joined(asked)), candidate)
+    candidate = best._replace(auc=mean_auc(examples.Y, P, folds))
+    return LinearFit(model, corrected, fit_recalibration(joined(asked)), candidate, folds)
 
 
 def linear_held_out(
@@ -139,7 +141,7 @@ class Candidate(NamedTuple):
     """Hyperparameters that were tried, and how well they do."""
 
     hyperparameters: Hyperparameters
-    auc: float  # mean over tags, pooled over the folds
+    auc: float  # mean over tags
     epochs: int
 
 
@@ -234,7 +236,7 @@ def fit(
                 done, model = _next(runner)
                 n_done += 1
                 say(done.what)
-                auc = held_out_auc(model, searched.Y)
+                auc = mean_auc(searched.Y, model.held_out_, model.folds_)
                 tried.append((model, Candidate(done.hyperparameters, auc, model.best_epoch_)))
         tried.sort(key=lambda one: (-one[1].auc, one[1].hyperparameters))
         model, candidate = tried[0]
@@ -245,17 +247,6 @@ def fit(
             say("Fitting")
     model.tags_ = np.array(examples.tags, dtype=object)
     return model, [candidate for _, candidate in tried]
-
-
-def held_out_auc(model: Any, Y: Floats) -> float:
-    """Mean over folds and tags of the AUC of held-out tracks.
-
-    Members of different folds need not agree on how likely a tag is, so they are not ranked
-    together.
-    """
-    folds = range(int(model.folds_.max()) + 1)
-    own = [model.folds_ == fold for fold in folds]
-    return float(np.mean([mean_auc(Y[some], model.held_out_[some]) for some in own]))
 
 
 def _next(runner: Runner[FitTask, Any]) -> tuple[FitTask, Any]:
@@ -312,35 +303,55 @@ class TagScores:
     learnt: Mask  # whether the AUC is clearly above chance
 
 
-def score_tags(Y: Floats, P: Floats) -> TagScores:
-    """AUC by tag, with its error, from labels (n, C), NaN unknown, and probabilities (n, C)."""
+def score_tags(Y: Floats, P: Floats, folds: Ids | None = None) -> TagScores:
+    """AUC by tag, with its error, from labels (n, C), NaN unknown, and probabilities (n, C).
+
+    The AUC is the share of pairs, of a track with the tag and one without it, that are in order.
+    Only pairs within a fold count: another member ranks the tracks of another fold, and need not
+    agree on how likely the tag is. None: all tracks are in one fold.
+    """
     from harmonium.evaluation import auc_per_tag
 
-    positives = by_columns(lambda y: (y == 1).sum(axis=0).astype(np.int64), Y)
-    negatives = by_columns(lambda y: (y == 0).sum(axis=0).astype(np.int64), Y)
-    auc = by_columns(lambda y, p: auc_per_tag(y, p).values, Y, P)
+    all_folds = [...] if folds is None else [folds == fold for fold in np.unique(folds)]
+
+    def by_fold(y: Floats, p: Floats) -> Doubles:  # (tags, folds, 3)
+        parts = [(y[own], p[own]) for own in all_folds]
+        counts = [[(y == 1).sum(axis=0), (y == 0).sum(axis=0)] for y, _ in parts]
+        aucs = [[auc_per_tag(y, p).values] for y, p in parts]
+        return np.concatenate([counts, aucs], axis=1).transpose(2, 0, 1)
+
+    positives, negatives, aucs = by_columns(by_fold, Y, P).T
+    pairs = positives * negatives
     with np.errstate(invalid="ignore"):
-        learnt = auc - 0.5 > CLEARLY * chance_error(positives, negatives)
-    return TagScores(positives, negatives, auc, auc_error(auc, positives, negatives), learnt)
+        auc = np.nansum(pairs * aucs, axis=0) / pairs.sum(axis=0)
+        n_errors = CLEARLY + CHOSEN / np.sqrt(len(auc))
+        learnt = auc - 0.5 > n_errors * chance_error(positives, negatives)
+    error = auc_error(auc, positives, negatives)
+    n_with, n_without = (n.sum(axis=0).astype(np.int64) for n in (positives, negatives))
+    return TagScores(n_with, n_without, auc, error, learnt)
 
 
-def auc_error(auc: Doubles, positives: Ids, negatives: Ids) -> Doubles:
-    """√([A(1 - A) + (P - 1)(Q₁ - A²) + (N - 1)(Q₂ - A²)] / PN): Hanley and McNeil (1982).
+def auc_error(auc: Doubles, positives: Doubles, negatives: Doubles) -> Doubles:
+    """√(Σ PN [A(1 - A) + (P - 1)(Q₁ - A²) + (N - 1)(Q₂ - A²)]) / Σ PN: Hanley and McNeil (1982).
 
-    Q₁ = A / (2 - A) and Q₂ = 2A² / (1 + A) are the chances that two positives outrank a negative,
-    and that a positive outranks two negatives. A is kept half a pair away from 0 and 1: that some
-    twenty tracks are in perfect order does not prove that all are.
+    The sums are over the first axis of ``positives`` and ``negatives``, the folds. Q₁ = A / (2 - A)
+    and Q₂ = 2A² / (1 + A) are the chances that two positives outrank a negative, and that a
+    positive outranks two negatives. A is kept half a pair away from 0 and 1: that some twenty
+    tracks are in perfect order does not prove that all are.
     """
-    pairs = np.maximum(positives * negatives, 1)
-    a = np.clip(auc, 0.5 / pairs, 1 - 0.5 / pairs)
+    pairs = positives * negatives
+    n_pairs = np.maximum(pairs.sum(axis=0), 1)
+    a = np.clip(auc, 0.5 / n_pairs, 1 - 0.5 / n_pairs)
     first, second = a / (2 - a), 2 * a**2 / (1 + a)
     variance = a * (1 - a) + (positives - 1) * (first - a**2) + (negatives - 1) * (second - a**2)
-    return np.sqrt(np.maximum(variance, 0) / pairs)
+    return np.sqrt(np.maximum(np.sum(pairs * variance, axis=0), 0)) / n_pairs
 
 
-def chance_error(positives: Ids, negatives: Ids) -> Doubles:
-    """√((P + N + 1) / 12PN): the standard error of the AUC of scores that say nothing."""
-    return np.sqrt((positives + negatives + 1) / (12 * np.maximum(positives * negatives, 1)))
+def chance_error(positives: Doubles, negatives: Doubles) -> Doubles:
+    """√(Σ PN (P + N + 1) / 12) / Σ PN over folds: the same of scores that say nothing."""
+    pairs = positives * negatives
+    variance = (positives + negatives + 1) / 12
+    return np.sqrt(np.sum(pairs * variance, axis=0)) / np.maximum(pairs.sum(axis=0), 1)
 
 
 def choose_thresholds(Y: Floats, P: Floats, scores: TagScores) -> Floats:
@@ -352,12 +363,10 @@ def choose_thresholds(Y: Floats, P: Floats, scores: TagScores) -> Floats:
     return np.where(scores.learnt, chosen, UNREACHABLE).astype(np.float32)
 
 
-def mean_auc(Y: Floats, P: Floats) -> float:
-    """Mean over tags of the AUC, of the tracks that have probabilities."""
-    from harmonium.evaluation import auc_per_tag
-
+def mean_auc(Y: Floats, P: Floats, folds: Ids) -> float:
+    """Mean over tags of the AUC within folds, of the tracks that have probabilities."""
     scored = ~np.isnan(P[:, 0])
-    auc = by_columns(lambda y, p: auc_per_tag(y[scored], p[scored]).values, Y, P)
+    auc = score_tags(Y[scored], P[scored], folds[scored]).auc
     return float(np.nanmean(auc)) if np.isfinite(auc).any() else 0.5
 
 

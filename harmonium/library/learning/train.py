@@ -27,7 +27,6 @@ from harmonium.engine import Engine
 from harmonium.errors import DataError
 from harmonium.library import tagger
 from harmonium.library.learning.examples import (
-    N_FOLDS,
     ExcludedTag,
     TrainingSet,
     choose_vocabulary,
@@ -125,7 +124,7 @@ def train(
         model, candidates = fit(
             task.examples, seed=options.seed, progress=progress, engine=engine, jobs=jobs
         )
-        stored = task.stored(model, model.held_out_, candidates)
+        stored = task.stored(model, model.held_out_, model.folds_, candidates)
     with library.begin():
         stored = replace(stored, id=library.models.add(stored, use=use))
         library.models.remove(number, instead=stored.id)
@@ -212,16 +211,18 @@ class _Task:
             task = replace(self, ids=self.ids[rows], examples=self.examples.rows(rows))
         linear = fit_first(task.examples, self.options.seed)
         task = replace(task, more=linear.correction.arrays())
-        return task.stored(linear.model, linear.held_out, [linear.candidate])
+        return task.stored(linear.model, linear.held_out, linear.folds, [linear.candidate])
 
-    def stored(self, model: Any, held_out: Floats, candidates: list[Candidate]) -> StoredModel:
+    def stored(
+        self, model: Any, held_out: Floats, folds: Ids, candidates: list[Candidate]
+    ) -> StoredModel:
         """A fitted model with its report, by its held-out probabilities."""
         examples, more = self.examples, dict(self.more)
         if examples.n_more:
             held_out, more["own_weight"] = with_prior(
-                examples, held_out, tagger.builtin_model().vocabulary
+                examples, held_out, folds, tagger.builtin_model().vocabulary
             )
-        thresholds, curves, rates, scores = _scores(examples, held_out)
+        thresholds, curves, rates, scores = _scores(examples, held_out, folds)
         chosen = candidates[0].hyperparameters
         stored = StoredModel(
             name=type(model).__name__,
@@ -241,7 +242,7 @@ class _Task:
                     {**hyperparameters._asdict(), "auc": auc, "epochs": epochs}
                     for hyperparameters, auc, epochs in candidates
                 ],
-                "folds": int(model.folds_.max()) + 1 if hasattr(model, "folds_") else N_FOLDS,
+                "folds": int(folds.max()) + 1,
                 "grouped_by": self.grouped_by,
                 "min_count": self.options.min_count,
                 "min_share": self.options.min_share,
@@ -274,12 +275,10 @@ def _tree(library: Library, options: TrainingOptions) -> GenreTree:
 
 
 def with_prior(
-    examples: TrainingSet, held_out: Floats, known: Sequence[str]
+    examples: TrainingSet, held_out: Floats, folds: Ids, known: Sequence[str]
 ) -> tuple[Floats, Doubles]:
     """Held-out probabilities with the built-in model as a prior where that helps, (n, C)."""
     # Also the weights of one's own examples, (C,). ``known`` are the tags of the built-in model.
-    from harmonium.evaluation import auc_per_tag
-
     weights, found = np.ones(len(examples.tags)), held_out.copy()
     for j, tag in enumerate(examples.tags):
         if tag not in known:
@@ -288,7 +287,7 @@ def with_prior(
         weight = np.float32(n / (n + PRIOR_STRENGTH))
         mixed = tagger.mix(found[:, j], examples.builtin(known.index(tag)), weight)
         both = np.stack([found[:, j], mixed], axis=1)
-        alone, better = auc_per_tag(np.repeat(examples.Y[:, [j]], 2, axis=1), both).values
+        alone, better = score_tags(np.repeat(examples.Y[:, [j]], 2, axis=1), both, folds).auc
         if better > alone:
             weights[j], found[:, j] = weight, mixed
     return found, weights
@@ -314,12 +313,12 @@ def _with_builtin_tags(
 
 
 def _scores(
-    examples: TrainingSet, held_out: Floats
+    examples: TrainingSet, held_out: Floats, folds: Ids
 ) -> tuple[Floats, list[tagger.PrecisionCurve], NDArray[Any], dict[str, Any]]:
     """What held-out probabilities say: thresholds, precision, how usual tags are, and a report."""
     from harmonium.evaluation import reliability
 
-    scores = score_tags(examples.Y, held_out)
+    scores = score_tags(examples.Y, held_out, folds)
     thresholds = choose_thresholds(examples.Y, held_out, scores)
     rates = scores.positives / np.maximum(scores.positives + scores.negatives, 1)
     curves = make_curves(examples.Y, held_out, examples.groups)
