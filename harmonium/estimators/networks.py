@@ -68,9 +68,15 @@ SCORE_BLOCK = 2**22  # clips × hidden units × tags that are scored at a time: 
 class RBMTagger(GradientTagger):
     """Base of the RBMs: p(y | x) is inferred, and some of y may be known."""
 
-    n_hidden: Count | None = parameter("Number of hidden units, n.", default=100, kw_only=False)
+    n_hidden: Count | None = parameter(
+        'Number of hidden units, n; None means 100, or 300 for words ("idf").',
+        default=None,
+        kw_only=False,
+    )
     init_scale: NotNegative | None = parameter(
-        "Standard deviation of W at the start of training, for features of unit norm.", default=1.0
+        """Standard deviation of W at the start of training, for features of unit norm; None means
+        0.3, or 1 for words.""",
+        default=None,
     )
     inference: InferenceMethod = parameter(
         """How p(y_j = 1 | x) is computed: by loopy belief propagation, mean field, Gibbs sampling,
@@ -257,16 +263,6 @@ class DiscriminativeRBM(RBMTagger):
         contrastive divergence with 5 sweeps; 0 leaves it out.""",
         default=0.0,
     )
-    n_hidden: Count | None = parameter(
-        'Number of hidden units, n; None means 100, or 300 for words (features scaled as "idf").',
-        default=None,
-        kw_only=False,
-    )
-    init_scale: NotNegative | None = parameter(
-        """Standard deviation of W at the start of training, for features of unit norm; None means
-        0.3, or 1 for words.""",
-        default=None,
-    )
     l2: NotNegative = parameter(default=0.3)
     l2_tags: NotNegative | None = parameter(default=0.03)
     n_models: Count = parameter(
@@ -318,7 +314,8 @@ class GenerativeRBM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RBMTagger
     {attributes}
     """
 
-    n_hidden: Count = parameter(default=200, kw_only=False)
+    n_hidden: Count = parameter("Number of hidden units, n.", default=200, kw_only=False)
+    init_scale: NotNegative = parameter("Standard deviation of W at the start.", default=1.0)
     training_steps: Count | None = parameter("The K of CD-K; None means 1.", default=None)
 
     _param_type = JointParams
@@ -445,7 +442,7 @@ class MLPTagger(GradientTagger):
     {attributes}
     """
 
-    n_hidden: Count = parameter(default=RBMTagger.n_hidden, like=RBMTagger, kw_only=False)
+    n_hidden: Count | None = parameter(default=None, like=RBMTagger, kw_only=False)
     init_scale: NotNegative = parameter(default=0.1, like=RBMTagger)
     n_models: Count = parameter(default=DiscriminativeRBM.n_models, like=DiscriminativeRBM)
     scale_features: ScaleFeatures = parameter(default="auto")

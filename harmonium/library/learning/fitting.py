@@ -75,8 +75,7 @@ class LinearFit(NamedTuple):
 def fit_first(examples: TrainingSet, seed: int = 0) -> LinearFit:
     """The first answer."""
     folds = grouped_folds(examples.groups, examples.Y, n_folds=N_FOLDS, seed=seed)
-    few = len(examples) <= MAX_ON_ALL_FOLDS
-    searched = range(N_FOLDS if few else FOLDS_TO_SEARCH)
+    searched = range(N_FOLDS if len(examples) <= MAX_ON_ALL_FOLDS else FOLDS_TO_SEARCH)
 
     @lru_cache
     def tried(place: int, more_inputs: bool) -> Candidate:
@@ -99,15 +98,13 @@ def fit_first(examples: TrainingSet, seed: int = 0) -> LinearFit:
     chosen = best.hyperparameters
     P = linear_held_out(examples, chosen, folds, range(N_FOLDS))
     named = pl.DataFrame(examples.Y, schema=list(examples.tags))
-    asked = []
-    for fold in range(N_FOLDS):
-        own = folds == fold
-        n = int(own.sum())
-        asked.append([Question(P[own], examples.Y[own], np.zeros(n), np.ones(n))])
+    held, n = [folds == fold for fold in range(N_FOLDS)], np.bincount(folds)
+    parts = zip(held, n, strict=True)
+    asked = [[Question(P[own], examples.Y[own], np.zeros(k), np.ones(k))] for own, k in parts]
     corrected = np.empty_like(P)
-    for fold in range(N_FOLDS):
+    for fold, own in enumerate(held):
         others = fit_recalibration(joined([*asked[:fold], *asked[fold + 1 :]]))
-        corrected[folds == fold] = others(P[folds == fold])
+        corrected[own] = others(P[own])
     model = _fitted_linear(chosen.l2, examples.inputs(chosen), named)
     candidate = best._replace(auc=mean_auc(examples.Y, P, folds))
     return LinearFit(model, corrected, fit_recalibration(joined(asked)), candidate, folds)
@@ -326,9 +323,8 @@ def score_tags(Y: Floats, P: Floats, folds: Ids | None = None) -> TagScores:
         auc = np.nansum(pairs * aucs, axis=0) / pairs.sum(axis=0)
         n_errors = CLEARLY + CHOSEN / np.sqrt(len(auc))
         learnt = auc - 0.5 > n_errors * chance_error(positives, negatives)
-    error = auc_error(auc, positives, negatives)
     n_with, n_without = (n.sum(axis=0).astype(np.int64) for n in (positives, negatives))
-    return TagScores(n_with, n_without, auc, error, learnt)
+    return TagScores(n_with, n_without, auc, auc_error(auc, positives, negatives), learnt)
 
 
 def auc_error(auc: Doubles, positives: Doubles, negatives: Doubles) -> Doubles:
@@ -374,30 +370,19 @@ def mean_auc(Y: Floats, P: Floats, folds: Ids) -> float:
 
 
 def make_curves(
-    Y: Floats,
-    P: Floats,
-    groups: Sequence[Any] | NDArray[Any] | None = None,
+    Y: Floats, P: Floats, groups: Sequence[Any] | NDArray[Any] | None = None
 ) -> list[PrecisionCurve]:
     """The curve of each tag, from labels (n, C) and held-out probabilities (n, C)."""
-    rises = _shares_of_others(Y, P)
-    return [
-        make_curve(y, p, groups, _expected(p, rise))
-        for y, p, rise in zip(Y.T, P.T, rises, strict=True)
-    ]
+    tags = zip(Y.T, P.T, expected_shares(Y, P), strict=True)
+    return [make_curve(y, p, groups, expected) for y, p, expected in tags]
 
 
-def expected_shares(Y: Floats, P: Floats) -> Floats:
-    """How likely each track has each tag, but for what is known of that tag, (n, C).
+def expected_shares(Y: Floats, P: Floats) -> Iterator[Floats]:
+    """How likely each track has a tag, but for what is known of that tag: (n,) for each tag.
 
     The mean of its probability and of the share of the other tags' tracks with such a probability
     that are right: by `BINS` bins, made to rise with the probability (isotonic regression).
     """
-    rises = _shares_of_others(Y, P)
-    return np.stack([_expected(p, rise) for p, rise in zip(P.T, rises, strict=True)], axis=1)
-
-
-def _shares_of_others(Y: Floats, P: Floats) -> list[Doubles | None]:
-    """For each tag, how often the others are right by bins of the probability; None: not known."""
     from sklearn.isotonic import IsotonicRegression
 
     n, right = np.zeros((2, P.shape[1], BINS))
@@ -408,23 +393,14 @@ def _shares_of_others(Y: Floats, P: Floats) -> list[Doubles | None]:
         right[j] = np.bincount(bins, y[known] == 1, minlength=BINS)
     others, others_right = n.sum(axis=0) - n, right.sum(axis=0) - right
     centres = (np.arange(BINS) + 0.5) / BINS
-    found: list[Doubles | None] = []
-    for j in range(P.shape[1]):
+    for j, p in enumerate(np.asarray(P, np.float32).T):
         seen = others[j] > 0
-        if not seen.any():
-            found.append(None)
-            continue
-        rises = IsotonicRegression(out_of_bounds="clip")
-        share = others_right[j, seen] / others[j, seen]
-        rises.fit(centres[seen], share, sample_weight=others[j, seen])
-        found.append(rises.predict(centres))
-    return found
-
-
-def _expected(p: Floats, rise: Doubles | None) -> Floats:
-    """`expected_shares` of a tag, (n,)."""
-    p = np.asarray(p, np.float32)
-    return p if rise is None else ((p + rise[_bins(p)]) / 2).astype(np.float32)
+        if seen.any():
+            rises = IsotonicRegression(out_of_bounds="clip")
+            share = others_right[j, seen] / others[j, seen]
+            rises.fit(centres[seen], share, sample_weight=others[j, seen])
+            p = (p + rises.predict(centres)[_bins(p)]) / 2
+        yield p.astype(np.float32)
 
 
 def _bins(p: Floats) -> NDArray[np.int64]:
