@@ -155,14 +155,14 @@ def _rules(
     library: Library, file: Path | None, given: dict[str, Any], *, remember: bool, forget: bool
 ) -> Rules:
     """What the library remembers, then the file, then the options."""
-    from harmonium.data.tag_names import normalise_tag
     from harmonium.library.filetags.rules import join_layers, read_rules
     from harmonium.library.search import unknown_tag
     from harmonium.library.write import RULES_SETTING, library_rules
 
-    known = library.snapshot().known | set(library.genres().parents)
+    snapshot = library.snapshot()
+    known = snapshot.known | set(library.genres().parents)
     for tag in given["whitelist"] or []:
-        if normalise_tag(tag) not in known:
+        if snapshot.name(tag) not in known:
             raise unknown_tag(tag, known)
     kept = {} if forget else library.settings.get(RULES_SETTING, {})
     layers = [kept, {} if file is None else read_rules(file), given]

@@ -39,7 +39,7 @@ import sqlalchemy as sa
 from numpy.typing import NDArray
 
 from harmonium.arrays import Doubles, Floats, Ids, Mask
-from harmonium.data.tag_names import OWN, normalise_tag
+from harmonium.data.tag_names import OWN
 from harmonium.errors import DataError, LibraryError, counted
 from harmonium.estimators.model_files import sigmoid
 from harmonium.library.learning.examples import MIN_EXAMPLES
@@ -208,7 +208,7 @@ def observed_track(
     others = [(who, track_id, tag, value) for who, tag, value in opinions if who != person]
     schema = {"person": pl.String, "track_id": pl.Int64, "tag": pl.String, "value": pl.Int64}
     said = agreed_tags(pl.DataFrame(others, schema, orient="row")).get(track_id, {})
-    fits, misfits = ({normalise_tag(tag) for tag in tags} for tags in (yes, no))
+    fits, misfits = ({snapshot.name(tag) for tag in tags} for tags in (yes, no))
     if both := fits & misfits:
         raise DataError(f"The tag {min(both)!r} cannot be both present and absent.")
     said |= dict.fromkeys(fits, True) | dict.fromkeys(misfits, False)
@@ -692,7 +692,7 @@ def doubtful(
     if tag is None and not names:
         raise LibraryError("The model has not learnt any tag to ask about.")
     if tag is not None:
-        name = normalise_tag(tag)
+        name = snapshot.name(tag)
         if name not in names:
             raise unknown_tag(name, names, f"The model has not learnt {name!r}.")
         names = [name]

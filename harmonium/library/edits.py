@@ -10,6 +10,7 @@ from harmonium.data.tag_names import AUDIO_FEATURES, KINDS, NO_TAG, normalise_ta
 from harmonium.errors import DataError, counted
 from harmonium.library.library import Library
 from harmonium.library.search import unknown_tag
+from harmonium.library.snapshot import Snapshot
 from harmonium.library.store.changes import MODEL_TAG, SETTING, TRACK_STATE
 from harmonium.library.store.database import storable
 from harmonium.library.store.models import UNREACHABLE, StoredModel
@@ -56,7 +57,7 @@ def rename_tag(library: Library, old: str, new: str) -> RenamedTag:
     """Rename a tag; if the new name is a tag already, the two are merged."""
     # People's tags and the models follow, and so does what is imported later.
     snapshot, new = library.snapshot(), storable(new)
-    before, after = _known(old, snapshot.known), normalise_tag(new)
+    before, after = _known(old, snapshot), normalise_tag(new)
     if not after:
         raise DataError(f"The new name of a tag must have letters or digits, got {new!r}.")
     if before == after:
@@ -82,7 +83,7 @@ def rename_tag(library: Library, old: str, new: str) -> RenamedTag:
 def hide_tag(library: Library, tag: str) -> int:
     """Hide a tag: it is neither predicted, written nor learnt; the number of the change."""
     # What people say about it stays, and can be searched for.
-    name = _known(tag, library.snapshot().known)
+    name = _known(tag, library.snapshot())
     if name in library.hidden_tags():
         raise DataError(f"{name!r} is hidden already; 'harmonium undo' shows it again.")
 
@@ -99,8 +100,10 @@ def set_kind(library: Library, tags: Sequence[str], kind: str) -> int | None:
     if kind not in (*KINDS, NO_TAG):
         raise DataError(f"'kind' must be one of {', '.join((*KINDS, NO_TAG))}, got {kind!r}.")
     snapshot = library.snapshot()
-    known = snapshot.known | snapshot.kinds.keys()
-    names = [normalise_tag(tag) if kind == NO_TAG else _known(tag, known) for tag in tags]
+    names = [snapshot.name(tag) for tag in tags]
+    for name in names if kind != NO_TAG else ():
+        if name not in snapshot.kinds:
+            _known(name, snapshot)
     new = [name for name in dict.fromkeys(names) if snapshot.kind(name) != kind]
     if not new:
         return None
@@ -117,8 +120,8 @@ def _with_tag(library: Library, tag: str) -> list[tuple[StoredModel, int]]:
     return [(one, one.vocabulary.index(tag)) for one in models if tag in one.vocabulary]
 
 
-def _known(tag: str, known: set[str]) -> str:
-    name = normalise_tag(tag)
-    if name not in known:
-        raise unknown_tag(tag, known)
+def _known(tag: str, snapshot: Snapshot) -> str:
+    name = snapshot.name(tag)
+    if name not in snapshot.known:
+        raise unknown_tag(tag, snapshot.known)
     return name

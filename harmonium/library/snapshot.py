@@ -20,16 +20,22 @@ import sqlalchemy as sa
 from numpy.typing import NDArray
 
 from harmonium.arrays import Floats, Ids, Mask
-from harmonium.data.tag_names import AUDIO_FEATURES, kind_of, normalise_tag, possible_parts
-from harmonium.errors import DataError, did_you_mean
+from harmonium.data.tag_names import (
+    AUDIO_FEATURES,
+    builtin_tree,
+    kind_of,
+    normalise_tag,
+    possible_parts,
+)
+from harmonium.errors import DataError, UnknownTagError, did_you_mean
 from harmonium.library.library import Library
-from harmonium.library.search import SOURCES, Found, feature_place, parse, rank
+from harmonium.library.search import SOURCES, Found, Query, feature_place, parse, rank
 from harmonium.library.store.database import LibraryVersion
 from harmonium.library.store.models import Owner, Steps, packed, steps_of, unpacked
 from harmonium.library.store.opinions import Agreement, VerdictTable, agreed_tags
 from harmonium.library.store.schema import BLOCK, prediction, track
 from harmonium.library.store.tracks import SoundVectors, Track, track_name, update_sound_vectors
-from harmonium.library.tagger import Tagger, no_model, thresholds_for
+from harmonium.library.tagger import Tagger, builtin_aliases, no_model, thresholds_for
 
 T = TypeVar("T")
 ORDERS = (
@@ -258,7 +264,36 @@ class Snapshot:
     @_part
     def known(self) -> set[str]:
         """Every tag that a track may have."""
-        return self.library.used_tags().union(() if self.model is None else self.model.vocabulary)
+        model = () if self.model is None else self.model.vocabulary
+        return self.library.used_tags().union(model) - self.library.renamed_tags().keys()
+
+    @_part
+    def aliases(self) -> dict[str, str]:
+        """Another word → the tag that it means: former names, genres, words of the model."""
+        now = self.library.renamed_tags()
+        words = {**builtin_tree().aliases, **self.library.genres().aliases}
+        words = {word: now.get(tag, tag) for word, tag in (words | builtin_aliases()).items()}
+        return {word: tag for word, tag in (words | now).items() if tag in self.known}
+
+    @_part
+    def synonyms(self) -> dict[str, str]:
+        """The same, without words that people use beside the tag: these are two tags."""
+        used, now = self.library.used_tags(), self.library.renamed_tags()
+        return {
+            word: tag
+            for word, tag in self.aliases.items()
+            if word in now or not {word, tag} <= used
+        }
+
+    def name(self, tag: str) -> str:
+        """The name of a tag, in any spelling, or of the tag that a word means."""
+        name = normalise_tag(tag)
+        return name if name in self.known else self.aliases.get(name, name)
+
+    def has_synonym(self, tag: str, tags: Iterable[str]) -> bool:
+        """Whether another one of these tags means the same."""
+        names = self.synonyms
+        return any(names.get(tag, tag) == names.get(other, other) for other in tags if other != tag)
 
     @_part
     def spellings(self) -> dict[str, str]:
@@ -510,8 +545,7 @@ class Snapshot:
             ids = self._ordered(self.ids if present is None else present, order)
             return Found(ids, features=features)
         model = None if self.model is None else self.model.only(question.owner)
-        aliases = {} if model is None else model.report.get("aliases", {})
-        query = parse(text, self.known, aliases) if text else None
+        query = self._parsed(text) if text else None
         ranked = rank(self, model, query, like, predicted=question.predicted)
         assert ranked.probability is not None
         possible = ranked.probability > 0
@@ -534,6 +568,13 @@ class Snapshot:
         if query is None:
             found.probability = None
         return found
+
+    def _parsed(self, text: str) -> Query:
+        """The query of a text; other words for tags are looked up only if there are any."""
+        try:
+            return parse(text, self.known)
+        except UnknownTagError:
+            return parse(text, self.known, self.aliases)
 
     def _named(self, text: str) -> Ids:
         """The tracks whose names have all words of a text, ascending."""
@@ -588,11 +629,14 @@ class Snapshot:
             said = self.verdicts.of_track(number)
             held = [tag for tag, holds in said.items() if holds][:N_SHOWN_TAGS]
             tags = [TrackTag(tag, self.shown(tag), 1.0, "people") for tag in held]
+            has = [tag for tag, holds in said.items() if holds]
             if self.model is not None and self.tagger is not None and len(places) and len(p):
                 reached = places[p[places] >= self.model.thresholds[places]]
                 for j in reached[np.argsort(-self.tagger.telling(p)[reached], kind="stable")]:
                     tag = self.model.vocabulary[j]
-                    if len(tags) < N_SHOWN_TAGS and tag not in said:
+                    if len(tags) == N_SHOWN_TAGS:
+                        break
+                    if tag not in said and not self.has_synonym(tag, has):
                         tags.append(TrackTag(tag, self.shown(tag), float(p[j]), "model"))
             found.append(tags)
         return found

@@ -44,6 +44,7 @@ from numpy.typing import NDArray
 
 from harmonium.arrays import Doubles, Floats, Ids, Mask
 from harmonium.data.tag_names import (
+    KINDS,
     NO_TAG,
     builtin_tree,
     normalise_tag,
@@ -51,6 +52,7 @@ from harmonium.data.tag_names import (
 )
 from harmonium.errors import DataError, LibraryError, ModelFileError
 from harmonium.estimators import model_files
+from harmonium.files import read_toml
 from harmonium.library.library import Library
 from harmonium.library.search import unknown_tag
 from harmonium.library.store.models import UNREACHABLE, Refinement, StoredModel
@@ -115,6 +117,7 @@ class Tagger:
 
     def __init__(self, stored: StoredModel, library: Library | None = None) -> None:
         trained = stored.as_trained()
+        self._renamed = {} if library is None else library.renamed_tags()
         self._gains = self._space = None
         if library is not None and stored.refinements:
             space = current_space(library)
@@ -177,7 +180,8 @@ class Tagger:
     def aliases(self) -> dict[str, str]:
         """Other words → the built-in tags that they mean."""
         found = (self._builtin or self._own).about.get(BUILTIN, {}).get("aliases", {})
-        return {word: tag for word, tag in found.items() if word not in self.tags}
+        words = {word: self._renamed.get(tag, tag) for word, tag in found.items()} | self._renamed
+        return {word: tag for word, tag in words.items() if word not in self.tags}
 
     @cached_property
     def curves(self) -> "list[PrecisionCurve]":
@@ -668,13 +672,28 @@ def model_of_file(data: bytes, extractor: str) -> StoredModel:
 
 
 @cache
+def _vocabulary() -> dict[str, Any]:
+    """Kind → the built-in tags of that kind, and other words for them."""
+    found = read_toml(BUILTIN_FILE.with_name("vocabulary.toml"), "The built-in vocabulary")
+    return {kind: found[kind] for kind in (*KINDS, FEATURE) if kind in found}
+
+
+@cache
+def builtin_aliases() -> dict[str, str]:
+    """Other words → the built-in tags that they mean."""
+    tables = [one.get("also", {}).items() for one in _vocabulary().values()]
+    return {word: tag for table in tables for tag, words in table for word in words}
+
+
+@cache
 def builtin_kinds() -> dict[str, str]:
     """Tag → its kind, for the genres of the built-in tree and the words of the built-in model."""
-    report, tree = builtin_model().report, builtin_tree()
-    genres = dict.fromkeys(words_without_meaning(), NO_TAG)
-    genres |= dict.fromkeys([*tree.aliases, *tree.parents], "genre")
-    kinds = {tag["tag"]: tag["group"].replace(FEATURE, "mood") for tag in report["tags"]}
-    return genres | {word: kinds[tag] for word, tag in report["aliases"].items()} | kinds
+    tree = builtin_tree()
+    kinds = dict.fromkeys(words_without_meaning(), NO_TAG)
+    kinds |= dict.fromkeys([*tree.aliases, *tree.parents], "genre")
+    own = {tag: kind for kind, table in _vocabulary().items() for tag in table["tags"]}
+    own = {tag: kind.replace(FEATURE, "mood") for tag, kind in own.items()}
+    return kinds | {word: own[tag] for word, tag in builtin_aliases().items()} | own
 
 
 # How often a tag is right. -----------------------------------------------------------------------

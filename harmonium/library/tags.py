@@ -24,7 +24,6 @@ import polars as pl
 import scipy.sparse as sp
 
 from harmonium.arrays import Doubles, Floats, Ids
-from harmonium.data.tag_names import normalise_tag
 from harmonium.errors import DataError
 from harmonium.estimators.model_files import sigmoid
 from harmonium.estimators.pairs import relations, suggestions, with_counts
@@ -123,7 +122,7 @@ class TagDetail(TagEntry):
 
 def tag_detail(snapshot: Snapshot, tag: str) -> TagDetail:
     """Everything known about a tag, in any spelling; an `UnknownTagError` if there is none."""
-    name = normalise_tag(tag)
+    name = snapshot.name(tag)
     entry = next((one for one in list_tags(snapshot) if one.tag == name), None)
     if entry is None:
         raise unknown_tag(tag, snapshot.known)
@@ -193,6 +192,8 @@ class Suggestion:
 def tagger_and_said(library: Library | None) -> tuple[Tagger, sp.csr_array | None]:
     """The model in use, or else the built-in one; and what people said, as `said_together`."""
     tagger = Tagger((library and use_builtin(library)) or builtin_model())
+    if library is not None:
+        tagger.aliases.update(library.renamed_tags())
     return tagger, library and said_together(library, tagger.tags)
 
 

@@ -105,12 +105,15 @@ def library_rules(library: Library, layers: Sequence[Mapping[str, Any]]) -> file
     With a tree of genres, those below a genre on the whitelist are written as that genre. Where
     ``default_field`` is set, it is that of all tags that no rule names.
     """
-    whole = join_layers(layers)
+    whole, snapshot = join_layers(layers), library.snapshot()
+    for option in ("whitelist", "ignore"):
+        if option in whole and not isinstance(whole[option], str):
+            whole[option] = [snapshot.name(tag) for tag in whole[option]]
     tree, whitelist = library.genres(), whole.get("whitelist")
     aliases: dict[str, str] = {}
     if tree and whitelist:
         spellings = library.spellings()
-        nearest = {tag: tree.in_list(tag, whitelist) or tag for tag in library.snapshot().known}
+        nearest = {tag: tree.in_list(tag, whitelist) or tag for tag in snapshot.known}
         aliases = {tag: spellings.get(name, name) for tag, name in nearest.items() if tag != name}
     fields = {} if "default_field" in whole else KIND_FIELDS
     return make_rules([{"fields": fields, "kinds": library.kinds(), "aliases": aliases}, whole])
@@ -166,10 +169,15 @@ def wanted_tags(
         opinions = library.opinions.triples(some)
         agreed = agreed_tags(opinions.filter(~pl.col("person").is_in(from_files)))
         guessed = _guessed(snapshot, some, precision, owner) if predicted else {}
+        has: dict[int, set[str]] = {}
+        for number, tag in opinions.filter(pl.col("value") > 0).select("track_id", "tag").rows():
+            has.setdefault(number, set()).add(tag)
         for track in library.tracks.many(some):
             said = agreed.get(track.id, {})
             tags = {tag: 1.0 for tag, holds in said.items() if holds and people}
             for tag, p in guessed.get(track.id, {}).items():
+                if snapshot.has_synonym(tag, has.get(track.id, ())):
+                    continue
                 if tag not in said or (said[tag] and not people):
                     tags[tag] = p
             yield track, tags
@@ -264,9 +272,14 @@ def write_outline(
     predicted = np.isin(ids, found.ids, assume_unique=True)
     at, least = np.searchsorted(found.ids, ids[predicted]), packed(thresholds)
     own = () if snapshot.model is None else snapshot.model.is_own
+    same: dict[str, list[str]] = {}  # tag → it and its synonyms
+    for word, tag in snapshot.synonyms.items():
+        same.setdefault(tag, [tag]).append(word)
     for tag in {**dict.fromkeys(snapshot.verdicts.names), **dict.fromkeys(snapshot.places)}:
         agreed = snapshot.verdicts.agreement(tag)
-        has = np.isin(ids, snapshot.in_files.get(tag, none), assume_unique=True)
+        others = [one for one in same.get(snapshot.synonyms.get(tag, tag), ()) if one != tag]
+        files = (snapshot.in_files.get(one, none) for one in (tag, *others))
+        has = np.isin(ids, np.concatenate([*files]))
         said = np.isin(ids, agreed.yes, assume_unique=True) & ~has
         place = snapshot.places.get(tag, len(thresholds))
         reachable = place < len(thresholds) and thresholds[place] <= 1
@@ -275,7 +288,8 @@ def write_outline(
             # What answers have taught since may take a tag away, and not add it.
             steps = np.minimum(found.steps[place][at], snapshot.trained.steps[place][at])
             p[predicted] = np.where(steps >= least[place], unpacked(steps), np.nan)
-        p[has | np.isin(ids, agreed.yes) | np.isin(ids, agreed.no)] = np.nan
+        settled = (snapshot.verdicts.agreement(one).yes for one in others)
+        p[has | np.isin(ids, np.concatenate([agreed.yes, agreed.no, *settled]))] = np.nan
         guessed = ~np.isnan(p)
         n = int(said.sum() + guessed.sum())
         if not n:
@@ -318,7 +332,7 @@ def plan_writes(
     A track's tags go to its file and to all copies of it, or with ``only_to`` to those of these
     paths among them. ``sources`` are those of `wanted_tags`.
     """
-    plan, spellings = WritePlan(ids=ids), library.spellings()
+    plan, snapshot = WritePlan(ids=ids), library.snapshot()
     features: dict[int, dict[str, float]] = {}
     if rules.features and sources.get("predicted", True):
         values = library.snapshot().features(np.asarray(ids, np.int64))
@@ -330,7 +344,7 @@ def plan_writes(
                 continue
             try:
                 found = features.get(track.id, {})
-                planned = _plan_file(track, path, tags, found, rules, spellings)
+                planned = _plan_file(track, path, tags, found, rules, snapshot)
             except (FileTagError, DataError) as error:
                 plan.failures[path] = str(error)
                 continue
@@ -347,20 +361,25 @@ def _plan_file(
     tags: ScoredTags,
     features: Mapping[str, float],
     rules: filetags.Rules,
-    spellings: Mapping[str, str],
+    snapshot: Snapshot,
 ) -> PlannedFile:
     """What writing tags and audio features to one file of a track would change.
 
     Tags are spelt as in the file: Hip-Hop for hip hop. Those in a longer text of it, such as jazz
-    in "Jazz; Blues", are not written.
+    in "Jazz; Blues", are not written; nor are those that it has under another name.
     """
+    spellings = snapshot.spellings
     there: dict[str, str] = {}
     if rules.mode == "merge" and tags:
         file = filetags.read_tags(path)
         values = [value for name in filetags.LIST_FIELDS for value in getattr(file, name)]
         found = {normalise_tag(value): value for value in values}
         inside = {part for value in values for part in possible_parts(value)} - found.keys()
-        tags = {tag: score for tag, score in tags.items() if normalise_tag(tag) not in inside}
+        tags = {
+            tag: score
+            for tag, score in tags.items()
+            if normalise_tag(tag) not in inside and not snapshot.has_synonym(tag, found)
+        }
         there = {tag: found[name] for tag in tags if (name := normalise_tag(tag)) in found}
     spelt = {tag: spellings[tag] for tag in tags if tag in spellings}
     names = {**spelt, **there, **rules.aliases}

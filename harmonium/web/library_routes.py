@@ -9,7 +9,6 @@ from fastapi import Path as InPath
 from fastapi.responses import StreamingResponse
 
 from harmonium import __version__
-from harmonium.data.tag_names import normalise_tag
 from harmonium.errors import LibraryError, readable
 from harmonium.files import absolute_path
 from harmonium.library import Library
@@ -311,7 +310,7 @@ def plan(
     The numbers are based on what the library knows of the files. The preview reads them.
     """
     snapshot = service.snapshot()
-    ignored = {name for tag in ignore.split(",") if (name := normalise_tag(tag))}
+    ignored = {name for tag in ignore.split(",") if (name := snapshot.name(tag))}
     with service.limited("planning", 2, wait=10.0):
         outline = write_outline(snapshot, snapshot.likely(q), precision or None, ignored)
         some = outline.tracks[offset : offset + limit].tolist()

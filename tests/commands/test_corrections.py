@@ -103,10 +103,25 @@ class TestRename:
         after = in_force(tagged)
         assert after[("ann", 50, "jazz")] == -1
         assert not any(tag == "rock" for _, _, tag in after)
-        assert found(tagged, "rock") == {}
+        assert found(tagged, "rock").keys() == found(tagged, "jazz").keys()
         run("undo", "-L", place)
         assert in_force(tagged) == before
         assert found(tagged, "rock")
+
+    def test_the_former_name_goes_on_working(self, tagged, place):
+        run("rename", "rock", "Loud Music", "-L", place)
+        assert found(tagged, "Rock").keys() == found(tagged, '"loud music"').keys() != set()
+        run("say", "#50", "rock", "-L", place)
+        assert in_force(tagged)["me", 50, "loud music"] == 1
+        assert tagged.suggest("rock") == tagged.suggest("loud music")
+        assert tagged.related("rock") == tagged.related("loud music")
+        assert tagged.tag_detail("rock").tag == "loud music"
+        assert tagged.complete(50, ["rock"]) == tagged.complete(50, ["loud music"])
+        assert {one.tag for one in tagged.doubts("rock")} == {"loud music"}
+        tagged.set_kind("rock", kind="mood")
+        assert tagged.snapshot().kind("loud music") == "mood"
+        tagged.hide("rock")
+        assert tagged.hidden_tags() == {"loud music"}
 
     def test_a_later_import_keeps_the_new_name(self, tagged, place, tmp_path):
         table = tmp_path / "tags.csv"

@@ -129,7 +129,12 @@ class Opinions(LibraryPart):
         how many opinions began or ended.
         """
         given = {1: present, -1: absent, 0: retract}
-        spelt = [(storable(name), value) for value, names in given.items() for name in names]
+        now = self._library.renamed_tags()
+        spelt = [
+            (storable(now.get(normalise_tag(name), name)), value)
+            for value, names in given.items()
+            for name in names
+        ]
         said: dict[str, int] = {}
         for text, value in spelt:
             if not (name := normalise_tag(text)):
