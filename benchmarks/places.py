@@ -77,7 +77,7 @@ def random_ten(seed: int) -> Choice:
 def agreement(one: Matrix, two: Matrix, tagger: Tagger) -> dict[str, float]:
     """What the features of all tracks by two choices, (n_tracks, 400) each, have in common."""
     error = np.linalg.norm(one - two, axis=1) / np.linalg.norm(two, axis=1)
-    p, q = (tagger.probabilities(x.astype(np.float32)) for x in (one, two))
+    p, q = (tagger.probabilities(x.astype(np.float32), music_only=False) for x in (one, two))
     p, q = p[:, tagger.learnt], q[:, tagger.learnt]
     thresholds = tagger.thresholds[tagger.learnt]
     listed = p >= thresholds, q >= thresholds

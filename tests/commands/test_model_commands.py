@@ -13,6 +13,7 @@ import small_library
 from command_line import run, run_main
 from rich.text import Text
 from small_library import TAGS, new_change
+from sound_files import timed_noise, write_sndfile
 
 from harmonium.audio.extractors import extractor_key
 from harmonium.data.tag_names import AUDIO_FEATURES
@@ -121,6 +122,7 @@ def test_a_tag_with_a_minus_is_no_option(place, words):
         (["search", "rock", "--export", "evening.ods"], "'--export' takes"),
         (["tag", "--known", "rock"], "needs files"),
         (["tag", "--json", "--csv"], "not both"),
+        (["tag", "--over-time", "rock"], "needs one file"),
         (["tag", "nosuch.mp3"], r"no file 'nosuch.mp3'. There is no track"),
     ],
 )
@@ -154,6 +156,16 @@ def test_tag_shows_what_people_and_the_model_say_and_takes_what_is_known(place):
     known = {"tag": "rock", "shown": "rock", "probability": 1.0}
     assert record["tags"][0] == {**known, "source": "given", "precision": None}
     assert "mellow" not in {tag["tag"] for tag in record["tags"]}
+
+
+def test_a_tag_over_time_of_a_file_without_a_library(empty, tmp_path):
+    write_sndfile(tmp_path / "a.wav", timed_noise(7, 16_000), 16_000)
+    asked = ("tag", tmp_path / "a.wav", "--over-time", "Jazz")
+    record = json.loads(call(*asked, "--json").stdout)
+    assert list(record["tags"]) == ["jazz"]
+    table = list(csv.DictReader(io.StringIO(call(*asked, "--csv").stdout)))
+    assert [float(row["probability"]) for row in table] == record["tags"]["jazz"]
+    assert len(rows(call(*asked))) == len(table) == 2
 
 
 def test_the_whole_library_as_csv_and_as_json(place):
