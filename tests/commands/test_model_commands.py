@@ -147,8 +147,13 @@ def test_what_nobody_speaks_of_is_not_the_model_s(empty):
 def test_tag_shows_what_people_and_the_model_say_and_takes_what_is_known(place):
     found = rows(call("tag", "#1", "--top", "5"))
     assert {source for *_, source in found} == {"people", "model"}
-    probabilities = [float(p) for _, _, p, source in found if source == "model"]
-    assert probabilities == sorted(probabilities, reverse=True)
+    with Library.open(place) as library:
+        tagged = next(one for one in library.tagged() if one.track.id == 1)
+    telling = dict(
+        zip(tagged.tagger.tags, tagged.tagger.telling(tagged.probabilities), strict=True)
+    )
+    order = [telling[tag] for _, tag, _, source in found if source == "model"]
+    assert order == sorted(order, reverse=True)
     chosen = rows(call("tag", "#50", "--min-probability", "0"))
     assert {tag for _, tag, *_ in chosen} == set(TAGS)  # what is not learnt is not predicted
     assert rows(call("tag", "#50", "--min-probability", "1")) == []
