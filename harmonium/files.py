@@ -3,6 +3,7 @@
 import errno
 import os
 import secrets
+import shutil
 import sqlite3
 import stat
 import time
@@ -29,13 +30,16 @@ except ImportError:  # everything but Windows
 @contextmanager
 def atomic_file(path: Path) -> Iterator[BinaryIO]:
     """A new binary file that takes the name ``path`` once the block ends and it is on the disk."""
-    # Where the block raises, the old file stays, and nothing is left behind.
+    # Where the block raises, the old file stays, and nothing is left behind. A link stays one.
+    path = Path(os.path.realpath(path))
     part = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
     try:
         with part.open("xb") as file:
             yield file
             file.flush()
             os.fsync(file.fileno())
+        with suppress(OSError):
+            shutil.copymode(path, part)
         part.replace(path)
     except BaseException:
         with suppress(OSError):

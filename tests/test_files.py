@@ -19,6 +19,16 @@ def test_the_content_replaces_what_was_there_once_it_is_whole(tmp_path):
     assert list(tmp_path.iterdir()) == [path]
 
 
+def test_the_mode_of_a_file_and_a_link_to_it_stay(tmp_path):
+    path, link = tmp_path / "file", tmp_path / "link"
+    path.write_bytes(b"one")
+    path.chmod(0o640)
+    link.symlink_to(path)
+    files.write_atomically(link, b"two")
+    assert link.is_symlink()
+    assert (path.read_bytes(), path.stat().st_mode & 0o777) == (b"two", 0o640)
+
+
 @pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt])
 def test_an_error_leaves_the_old_file_and_nothing_else(tmp_path, error):
     old = tmp_path / "file"

@@ -31,6 +31,7 @@ BODY_SECONDS = 30.0  # time limit for the next part of a body
 SEND_SECONDS = 300.0  # time limit for a client to read a part of its response
 SESSION_SECONDS = 30 * 24 * 3600
 OPEN_ROUTES = {("GET", f"{API}health"), ("POST", f"{API}session")}  # routes that need no token
+SIGNED_OUT: set[str] = set()  # cookies that no longer open anything, while this server runs
 LOCAL_NAMES = ("localhost", "127.0.0.1", "::1")
 
 POLICY = (
@@ -167,7 +168,7 @@ def new_session(token: str) -> str:
 def is_session(value: str, token: str) -> bool:
     """Whether a cookie is signed with the token and has not expired."""
     until, _, signature = value.partition(".")
-    if not same_secret(signature, _signature(until, token)):
+    if value in SIGNED_OUT or not same_secret(signature, _signature(until, token)):
         return False
     return until.isdecimal() and int(until) > time.time()
 

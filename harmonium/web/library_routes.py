@@ -4,7 +4,7 @@ import os
 from contextlib import suppress
 from typing import Annotated, Any, Literal
 
-from fastapi import APIRouter, Depends, Query, Response
+from fastapi import APIRouter, Depends, Query, Request, Response
 from fastapi import Path as InPath
 from fastapi.responses import StreamingResponse
 
@@ -22,7 +22,14 @@ from harmonium.library.tags import TagDetail, TagMap
 from harmonium.library.write import PlannedFile, write_outline
 from harmonium.web import bodies
 from harmonium.web.bodies import MAX_ID, Problem
-from harmonium.web.guard import SESSION_SECONDS, cookie_name, new_session, same_secret
+from harmonium.web.guard import (
+    SESSION_SECONDS,
+    SIGNED_OUT,
+    cookie_name,
+    is_session,
+    new_session,
+    same_secret,
+)
 from harmonium.web.jobs import Record
 from harmonium.web.service import UsedService
 
@@ -99,10 +106,12 @@ def sign_in(service: UsedService, asked: bodies.Token) -> Response:
 
 
 @router.delete("/session", tags=["session"], status_code=204, response_class=Response)
-def sign_out(service: UsedService) -> Response:
-    """Sign a browser out."""
-    response = Response(status_code=204)
-    response.delete_cookie(cookie_name(service.settings), **COOKIE)
+def sign_out(service: UsedService, request: Request) -> Response:
+    """Sign a browser out; its cookie opens nothing from now on."""
+    response, name = Response(status_code=204), cookie_name(service.settings)
+    if is_session(cookie := request.cookies.get(name, ""), service.settings.token or ""):
+        SIGNED_OUT.add(cookie)
+    response.delete_cookie(name, **COOKIE)
     return response
 
 

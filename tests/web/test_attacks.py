@@ -331,8 +331,11 @@ def test_the_token_opens_and_the_cookie_after_it(locked):
         assert "samesite=strict" in cookie.lower()
         assert TOKEN not in cookie
         assert browser.get("library").status_code == 200
+        kept = dict(browser.cookies)
         browser.delete("session")
         assert browser.get("library").status_code == 401
+    with httpx.Client(base_url=locked.base_url, cookies=kept) as thief:
+        assert thief.get("library").status_code == 401
 
 
 @pytest.mark.parametrize(
