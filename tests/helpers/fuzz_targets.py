@@ -366,12 +366,12 @@ def playlist(data):
 def export(data):
     from harmonium.library.export import beets, beets_can_name, rekordbox
 
-    given = tracks(data)
+    given = [(track, tags, {"energy": 0.5} if tags else {}) for track, tags in tracks(data)]
     root = ElementTree.fromstring(rekordbox(given, "name"))
     assert len(root.findall("COLLECTION/TRACK")) == len(given)
     text = beets(given, "na\nme").decode(errors="surrogateescape")
     commands = [c for c in shlex.split(text, comments=True) if c.startswith("path:")]
-    assert commands == [f"path:{t.path}" for t, tags in given if tags and beets_can_name(t)]
+    assert commands == [f"path:{t.path}" for t, tags, _ in given if tags and beets_can_name(t)]
 
 
 @cache
