@@ -4,13 +4,14 @@ Tones are harmonic oscillators, plucked strings, struck bars and noise: float32 
 with a peak or RMS near one. Loudness is decided in the mix.
 
 An instrument is a function from a pitch to a tone long enough for its longest note, an attack, a
-release and, for some, a treatment of everything it plays (an amplifier, a chorus). A voice is a
-source rich in harmonics, the resonances of a vowel, and consonants of noise.
+release and, for some, an amplifier. A drum is a skin and noise. A voice is a source rich in
+harmonics and the resonances of a vowel.
 """
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -190,32 +191,6 @@ def amplifier(x: Samples, *, drive: float) -> Samples:
     return low_pass(high_pass(shaped, 80) + band_pass(shaped, 1_500, 4_000), 5_200)
 
 
-def chorus(x: Samples, *, seed: int) -> Samples:
-    """The sound and two delayed copies whose delays sway: many players instead of one."""
-    total = x.copy()
-    start = np.random.default_rng(seed).uniform(0, 1, 2)
-    for rate, phase in zip((0.7, 1.1), start, strict=True):
-        seconds = np.float32(0.012) + np.float32(0.0025) * _sway(len(x), rate, phase)
-        delay = seconds * np.float32(RATE)
-        whole = np.ceil(delay).astype(np.int64)
-        share = (whole - delay).astype(np.float32)
-        before = int(whole.max())  # silence before the beginning
-        padded = np.concatenate([np.zeros(before, np.float32), x, np.zeros(1, np.float32)])
-        left = np.arange(before, before + len(x)) - whole
-        total += padded[left] * (1 - share) + padded[left + 1] * share
-    return total
-
-
-def _sway(n: int, rate: float, phase: float = 0.0) -> Samples:
-    """sin(2π (rate · t + phase))."""
-    return np.sin((2 * np.pi * (rate * times(n) + phase)).astype(np.float32))
-
-
-def tremolo(x: Samples, *, rate: float, depth: float) -> Samples:
-    """A level that sways ``rate`` times a second."""
-    return x * (1 - np.float32(depth) * (0.5 + 0.5 * _sway(len(x), rate)))
-
-
 @lru_cache(maxsize=8)
 def room_response(seconds: float, seed: int) -> Samples:
     """The impulse response of a room: noise that decays by 60 dB in ``seconds``, highs first."""
@@ -273,8 +248,8 @@ class Instrument:
     tone: Tone  # (frequency in hertz, number of samples, part) → samples
     attack: float = 0.004  # seconds in which a note comes in
     release: float = 0.08  # seconds in which it dies away when it is let go
-    treatment: str | None = None  # a name in TREATMENTS, applied to all that it plays
     wet: float = 0.25  # how much of it goes to the reverberation
+    drive: float | None = None  # of its amplifier; 0: that of the track
     electronic: bool = False  # whether it is a synthesiser
     acoustic: bool = False  # whether it needs no electricity
 
@@ -284,46 +259,54 @@ def _fall(n: int, seconds: float) -> Doubles:
     return np.exp(-times(n) / seconds)
 
 
-def _series(
+def _held(
     frequency: float,
+    n: int,
+    part: Part,
+    *,
     slope: float,
-    most: int,
+    most: int = 24,
     floor: float = 1.0,
     peaks: Sequence[tuple[float, float, float]] = (),
-) -> Doubles:
-    """1/k^slope of the harmonics that fit, times a floor with peaks of (level, centre, width)."""
-    k = np.arange(1, n_harmonics(frequency, most=most) + 1)
-    shape = np.full(len(k), floor)
-    for level, centre, width in peaks:
-        shape += level * np.exp(-(((k * frequency - centre) / width) ** 2))
-    return shape * k**-slope
-
-
-def _tone(
-    frequency: float, n: int, series: Doubles, bright: Doubles | float = 1.0, **bend: float
+    even: float = 1.0,
+    bright: float = 0.95,
+    attack: float = 0.0,
+    breath: float = 0.0,
+    **bend: float,
 ) -> Samples:
-    return harmonic_tone(phase_of(frequency, n, **bend), series, bright)
+    """A tone that is blown, bowed or held, with harmonics 1/k^slope.
+
+    They are times a floor with peaks of (level, centre, width), even ones times ``even``. In the
+    attack the brightness is ``attack`` higher, or lower. ``breath`` is the level of noise.
+    """
+    k = np.arange(1, n_harmonics(frequency, most=most) + 1)
+    series = np.full(len(k), floor)
+    for level, centre, width in peaks:
+        series += level * np.exp(-(((k * frequency - centre) / width) ** 2))
+    series *= np.where(k % 2, 1.0, even) / k**slope
+    brightness = np.minimum(bright * part.brightness**0.1, 0.99) + attack * _fall(n, 0.07)
+    tone = harmonic_tone(phase_of(frequency, n, **bend), series, np.minimum(brightness, 0.99))
+    if not breath:
+        return tone
+    return tone + np.float32(breath) * band_pass(noise(n, part.seed), 1_000, 5_000)
 
 
-def _piano(frequency: float, n: int, part: Part) -> Doubles:
-    envelope = 0.55 * _fall(n, 0.22) + 0.45 * _fall(n, 3.2 * (262 / frequency) ** 0.6)
-    bright = (0.45 + 0.45 * _fall(n, 0.35)) * min(1.0, 0.9 * part.brightness**0.3)
-    series = _series(frequency, 0.55, 20)
-    series *= 1 + 0.5 * np.cos(np.arange(1, len(series) + 1))  # no two harmonics alike
-    hammer = _fall(n, 0.008) * low_pass(noise(n, part.seed), 1_200)
-    return _tone(frequency, n, series, bright) * envelope + 0.25 * hammer
+def _struck(
+    frequency: float, n: int, part: Part, *, fall: float, slope: float, bright: float, hammer: float
+) -> Doubles:
+    """Strings or tines under a hammer: bright at first, and higher ones fade faster."""
+    k = np.arange(1, n_harmonics(frequency, most=20) + 1)
+    series = (1 + 0.5 * np.cos(k)) / k**slope  # no two harmonics alike
+    brightness = np.minimum(bright * (0.5 + 0.5 * _fall(n, 0.35)) * part.brightness**0.3, 0.95)
+    envelope = 0.5 * _fall(n, 0.22) + 0.5 * _fall(n, fall * (262 / frequency) ** 0.6)
+    knock = _fall(n, 0.008) * low_pass(noise(n, part.seed), 1_200)
+    return harmonic_tone(frequency * times(n), series, brightness) * envelope + hammer * knock
 
 
-def _electric_piano(frequency: float, n: int, part: Part) -> Doubles:
-    """A tine: nearly a sine that barks when struck, with a bell far above."""
-    bark = np.minimum(0.25 + 0.45 * part.brightness * _fall(n, 0.4), 0.9)
-    bell = struck_bar(frequency, n, [(7.0, 0.12, 0.15)])
-    return _fall(n, 1.6) * _tone(frequency, n, _series(frequency, 0.3, 6), bark) + bell
-
-
-def _organ(frequency: float, n: int, part: Part) -> Doubles:
-    drawbars = np.array([0.8, 0.7, 0.6, 0.5, 0.0, 0.35, 0.0, 0.3]) * part.brightness ** np.arange(8)
-    return _tone(frequency / 2, n, drawbars) + 0.2 * (_fall(n, 0.004) * noise(n, part.seed))
+def _bar(
+    frequency: float, n: int, part: Part, *, partials: Sequence[tuple[float, float, float]]
+) -> Samples:
+    return struck_bar(frequency, n, partials)
 
 
 def _string(
@@ -334,131 +317,88 @@ def _string(
     return plucked_string(frequency, n, damping=damping, seed=part.seed, **string)
 
 
-def _lead_string(frequency: float, n: int, part: Part) -> Samples:
-    """A string held by feedback, with the vibrato of the left hand."""
-    bright = 0.82 + 0.1 * _fall(n, 0.1)
-    return _tone(frequency, n, _series(frequency, 0.6, 20), bright, vibrato=0.35, scoop=-0.6)
-
-
-def _upright_bass(frequency: float, n: int, part: Part) -> Doubles:
-    tone = plucked_string(frequency, n, decay=1.3, damping=4.0, softness=4.0, seed=part.seed)
-    return tone + 0.3 * (_fall(n, 0.02) * low_pass(noise(n, part.seed), 300))
-
-
 def _saw(
-    frequency: float, n: int, part: Part, *, slope: float, shut: float, sweep: float, seconds: float
-) -> Samples:
+    frequency: float, n: int, part: Part, *, shut: float, sweep: float, seconds: float, fall: float
+) -> Doubles:
     """A saw-tooth through a filter that shuts."""
-    bright = shut + sweep * _fall(n, seconds * part.brightness)
-    return _tone(frequency, n, _series(frequency, slope, 24), bright)
+    k = np.arange(1, n_harmonics(frequency, most=24) + 1)
+    bright = np.minimum(shut + sweep * _fall(n, seconds * part.brightness), 0.99)
+    return harmonic_tone(frequency * times(n), 1 / k**0.7, bright) * _fall(n, fall)
 
 
-def _bowed(frequency: float, n: int, part: Part) -> Doubles:
-    series = _series(frequency, 0.75, 24, 0.5, [(1.0, 500, 300), (0.8, 2_500, 900)])
-    bow = 1 + 0.15 * np.minimum(1, times(n) / 0.4)
-    bright = min(0.97 * part.brightness**0.1, 0.99)
-    return bow * _tone(frequency, n, series, bright, vibrato=0.25, vibrato_rate=5.8)
-
-
-def _flute(frequency: float, n: int, part: Part) -> Doubles:
-    series = np.array([1.0, 0.35, 0.12, 0.04])[: n_harmonics(frequency, most=4)]
-    breath = band_pass(noise(n, part.seed), frequency, min(4 * frequency, 9_000))
-    chiff = 0.12 + 0.5 * _fall(n, 0.05)
-    tone = _tone(frequency, n, series, 0.9, vibrato=0.2, vibrato_rate=5.0)
-    return tone + 0.35 * chiff * breath
-
-
-def _trumpet(frequency: float, n: int, part: Part) -> Samples:
-    """Brass grows brighter as it grows louder."""
-    bright = 0.9 - 0.35 * _fall(n, 0.06) - 0.06 * np.minimum(1, times(n))
-    bright = bright * part.brightness**0.1
-    return _tone(frequency, n, _series(frequency, 0.25, 16), bright, vibrato=0.15, scoop=-0.5)
-
-
-def _saxophone(frequency: float, n: int, part: Part) -> Samples:
-    series = _series(frequency, 0.6, 24, 0.3, [(1.0, 900, 500), (0.5, 2_300, 700)])
-    tone = _tone(frequency, n, series, 0.96, vibrato=0.3, vibrato_rate=4.8, scoop=-0.9)
-    return tone + 0.06 * band_pass(noise(n, part.seed), 1_000, 5_000)
-
-
-def _bells(frequency: float, n: int, part: Part) -> Samples:
-    low = [(0.5, 0.3, 2.5), (1.0, 0.7, 2.0), (2.0, 0.4, 1.0), (2.76, 0.45 * part.brightness, 0.8)]
-    return struck_bar(frequency, n, [*low, (4.1, 0.25, 0.4), (5.43, 0.2, 0.25)])
-
-
-def _vibraphone(frequency: float, n: int, part: Part) -> Samples:
-    return struck_bar(frequency, n, [(1.0, 1.0, 1.8), (4.0, 0.25, 0.5), (10.0, 0.06, 0.08)])
-
-
-def _synth_lead(frequency: float, n: int, part: Part) -> Samples:
-    """A square wave: odd harmonics only."""
-    series = _series(frequency, 1.0, 20)
-    series[1::2] *= 0.15
-    bright = np.minimum(0.99, 0.9 + 0.09 * _fall(n, 0.2)) * min(1, part.brightness**0.05)
-    return _tone(frequency, n, series, bright, vibrato=0.15)
-
-
-def _synth_pluck(frequency: float, n: int, part: Part) -> Doubles:
-    saw = _saw(frequency, n, part, slope=0.6, shut=0.4, sweep=0.55, seconds=0.09)
-    return _fall(n, 0.35) * saw
-
-
-def _synth_pad(frequency: float, n: int, part: Part) -> Samples:
-    """Two saw-tooths a little apart, through a filter that breathes."""
-    series = _series(frequency, 1.0, 16)
-    bright = (0.72 + 0.16 * np.sin(2 * np.pi * 0.15 * times(n))) * min(1.05, part.brightness**0.2)
-    lower, upper = (_tone(frequency * ratio, n, series, bright) for ratio in (0.9975, 1.0025))
-    return lower + upper
-
-
-_electric_string = partial(_string, decay=4.5, damping=0.6, softness=0.4)
+_piano = partial(_struck, fall=3.2, slope=0.55, bright=0.9, hammer=0.25)
+_electric_piano = partial(_struck, fall=1.6, slope=1.2, bright=0.7, hammer=0.05)
+_organ = partial(_held, slope=0.4, most=8, bright=0.9, breath=0.02)
 _steel_string = partial(_string, decay=3.5, damping=0.45, softness=0.12)
 _nylon_string = partial(_string, decay=2.2, damping=1.0, softness=0.9, steel=False)
-_harp = partial(_string, decay=4.0, damping=0.8, softness=0.6, position=0.45, steel=False)
-_electric_bass = partial(_string, decay=3.0, damping=1.6, softness=1.6)
-_synth_bass = partial(_saw, slope=0.8, shut=0.55, sweep=0.38, seconds=0.18)
-_synth_stab = partial(_saw, slope=0.7, shut=0.6, sweep=0.35, seconds=0.12)
+_electric_string = partial(_string, decay=4.5, damping=0.6, softness=0.4)
+_bowed = partial(
+    _held, slope=0.75, floor=0.5, peaks=[(1.0, 500, 300), (0.8, 2_500, 900)], vibrato=0.25
+)
+_bells = partial(_bar, partials=[(0.5, 0.3, 2.5), (1, 0.7, 2), (2.76, 0.45, 0.8), (5.4, 0.2, 0.3)])
+_vibraphone = partial(_bar, partials=[(1.0, 1.0, 1.8), (4.0, 0.25, 0.5), (10.0, 0.06, 0.08)])
+_saxophone = partial(
+    _held, slope=0.6, floor=0.3, peaks=[(1, 900, 500), (0.5, 2_300, 700)], breath=0.06, scoop=-0.9
+)
 
-TREATMENTS: dict[str, Callable[[Samples, Part, float], Samples]] = {
-    "amplified": lambda x, part, drive: amplifier(x, drive=drive),
-    "warm": lambda x, part, drive: amplifier(x, drive=0.6),
-    "ensemble": lambda x, part, drive: chorus(x, seed=part.seed),
-    "rotary": lambda x, part, drive: tremolo(x, rate=6.2, depth=0.25),
-    "soft tremolo": lambda x, part, drive: tremolo(x, rate=4.5, depth=0.2),
-}
 INSTRUMENTS: dict[str, Instrument] = {
     "piano": Instrument(_piano, release=0.12, acoustic=True),
-    "electric piano": Instrument(_electric_piano, release=0.12, treatment="soft tremolo"),
-    "organ": Instrument(_organ, 0.01, 0.05, "rotary"),
+    "electric piano": Instrument(_electric_piano, release=0.12),
+    "organ": Instrument(_organ, 0.01, 0.05),
     "acoustic guitar": Instrument(_steel_string, release=0.15, acoustic=True),
-    "harp": Instrument(_harp, release=0.6, wet=0.5, acoustic=True),
-    "electric guitar": Instrument(_electric_string, release=0.1, treatment="warm"),
+    "harp": Instrument(_nylon_string, release=0.6, wet=0.5, acoustic=True),
+    "electric guitar": Instrument(_electric_string, release=0.1, drive=0.6),
     "jazz guitar": Instrument(_nylon_string, release=0.1),
-    "distorted guitar": Instrument(_electric_string, release=0.05, treatment="amplified", wet=0.12),
-    "lead guitar": Instrument(_lead_string, 0.008, 0.08, "amplified", wet=0.35),
-    "electric bass": Instrument(_electric_bass, release=0.06, wet=0.03),
-    "upright bass": Instrument(_upright_bass, release=0.08, wet=0.1, acoustic=True),
-    "synth bass": Instrument(_synth_bass, release=0.04, wet=0.03, electronic=True),
+    "distorted guitar": Instrument(_electric_string, release=0.05, wet=0.12, drive=0),
+    "lead guitar": Instrument(
+        partial(_held, slope=0.6, bright=0.85, vibrato=0.35, scoop=-0.6), 0.008, wet=0.35, drive=0
+    ),
+    "electric bass": Instrument(partial(_string, decay=3.0, damping=1.6, softness=1.6), wet=0.03),
+    "upright bass": Instrument(
+        partial(_string, decay=1.3, damping=4.0, softness=4.0), wet=0.1, acoustic=True
+    ),
+    "synth bass": Instrument(
+        partial(_saw, shut=0.55, sweep=0.38, seconds=0.18, fall=9.0), wet=0.03, electronic=True
+    ),
     "cello": Instrument(_bowed, 0.07, 0.15, wet=0.5, acoustic=True),
     "violin": Instrument(_bowed, 0.07, 0.15, wet=0.5, acoustic=True),
     "fiddle": Instrument(_bowed, 0.03, 0.08, acoustic=True),
-    "strings": Instrument(_bowed, 0.18, 0.35, "ensemble", wet=0.5, acoustic=True),
-    "flute": Instrument(_flute, 0.04, 0.09, wet=0.4, acoustic=True),
-    "trumpet": Instrument(_trumpet, 0.025, 0.07, wet=0.35, acoustic=True),
-    "saxophone": Instrument(_saxophone, 0.03, 0.07, wet=0.35, acoustic=True),
+    "strings": Instrument(_bowed, 0.18, 0.35, wet=0.5, acoustic=True),
+    "flute": Instrument(
+        partial(_held, slope=1.5, most=4, breath=0.12, vibrato=0.2), 0.04, wet=0.4, acoustic=True
+    ),
+    "trumpet": Instrument(
+        partial(_held, slope=0.25, most=16, bright=0.87, attack=-0.35, vibrato=0.15, scoop=-0.5),
+        0.025,
+        wet=0.35,
+        acoustic=True,
+    ),
+    "saxophone": Instrument(_saxophone, 0.03, wet=0.35, acoustic=True),
     "bells": Instrument(_bells, release=0.9, wet=0.6),
-    "vibraphone": Instrument(_vibraphone, release=0.4, treatment="soft tremolo", acoustic=True),
-    "synth lead": Instrument(_synth_lead, 0.006, 0.06, wet=0.35, electronic=True),
-    "synth pluck": Instrument(_synth_pluck, 0.002, 0.06, wet=0.4, electronic=True),
-    "synth stab": Instrument(_synth_stab, 0.004, 0.07, "ensemble", wet=0.3, electronic=True),
-    "synth pad": Instrument(_synth_pad, 0.35, 0.7, "ensemble", wet=0.6, electronic=True),
+    "vibraphone": Instrument(_vibraphone, release=0.4, acoustic=True),
+    "synth lead": Instrument(
+        partial(_held, slope=1.0, even=0.15, attack=0.04, vibrato=0.15), 0.006, electronic=True
+    ),
+    "synth pluck": Instrument(
+        partial(_saw, shut=0.4, sweep=0.55, seconds=0.09, fall=0.35), wet=0.4, electronic=True
+    ),
+    "synth stab": Instrument(
+        partial(_saw, shut=0.6, sweep=0.35, seconds=0.12, fall=9.0), wet=0.3, electronic=True
+    ),
+    "synth pad": Instrument(
+        partial(_held, slope=1.0, bright=0.8, vibrato=0.1, vibrato_rate=0.7),
+        0.35,
+        0.7,
+        0.6,
+        electronic=True,
+    ),
 }
 
 
-KITS = {  # of the kick: hertz, sweep, fall; of the snare: skin, fall, wires
-    "acoustic kit": ((58.0, 90.0, 0.11), (0.6, 0.11, 1.0)),
-    "drum machine": ((46.0, 160.0, 0.22), (0.5, 0.08, 0.8)),
-    "brushes": ((62.0, 40.0, 0.09), (0.12, 0.07, 0.6)),
+KITS = {  # pitch of the skins, how long they ring, how much the wires and cymbals sound
+    "acoustic kit": (1.0, 1.0, 1.0),
+    "drum machine": (0.8, 2.0, 0.8),
+    "brushes": (1.07, 0.8, 0.5),
 }
 
 
@@ -466,7 +406,7 @@ def play_drums(notes: list[Note], part: Part, n: int) -> Samples:
     """The strokes of a part on one kit, in n samples."""
     out = np.zeros(n, np.float32)
     for note in notes:
-        level = np.float32(DRUMS[note.kind][0])
+        level = np.float32(DRUMS[note.kind].level)
         sound = level * stroke(note.kind, part.instrument, part.brightness, part.seed)
         add_at(out, sound * np.float32(note.force**1.3), round(note.start * RATE))
     return out
@@ -481,80 +421,43 @@ def add_at(out: Samples, sound: Samples, start: int) -> None:
 
 
 @lru_cache(maxsize=64)
-def stroke(drum: str, kit: str, brightness: float, seed: int) -> Samples:
-    """One stroke on a drum of a kit, its peak near one."""
-    sound = DRUMS[drum][1](kit, brightness, seed).astype(np.float32)
-    sound = sound * np.minimum(1, times(len(sound))[::-1] / 0.01).astype(np.float32)
+def stroke(name: str, kit: str, brightness: float, seed: int) -> Samples:
+    """One stroke on a drum of a kit, its peak near one; the pitch of a skin drops."""
+    drum, (pitch, ring, wires) = DRUMS[name], KITS[kit]
+    n = int(drum.seconds * RATE)
+    low, high = drum.band
+    band = (low * brightness**0.3, min(high * brightness, 10_900))
+    sound = wires * drum.rattle * _fall(n, drum.rattle_fall) * band_pass(noise(n, seed), *band)
+    if drum.skin:
+        phase = drum.skin * pitch * (times(n) + 0.05 * (1 - _fall(n, 0.03)))
+        sound += np.sin(2 * np.pi * phase) * _fall(n, drum.skin_fall * ring)
+    sound *= np.minimum(1, times(n)[::-1] / 0.01)
     return (sound / (np.abs(sound).max() + 1e-9)).astype(np.float32)
 
 
-def _kick(kit: str, brightness: float, seed: int) -> Doubles:
-    """A membrane whose pitch drops, and the click of the beater."""
-    low, sweep, fall = KITS[kit][0]
-    n = int(0.6 * RATE)
-    phase = low * times(n) + sweep * 0.03 * (1 - _fall(n, 0.03))
-    click = low_pass(noise(n, seed), 3_500) * _fall(n, 0.004)
-    amount = 0.1 if kit == "brushes" else 0.5 * brightness
-    return np.sin(2 * np.pi * phase) * _fall(n, fall * (0.8 + 0.2 * brightness)) + amount * click
+class Drum(NamedTuple):
+    """A skin, which rings, and what rattles: noise above or between frequencies."""
+
+    level: float  # beside the other drums
+    seconds: float
+    skin: float = 0.0  # hertz; 0: it has none
+    skin_fall: float = 0.1  # seconds
+    rattle: float = 1.0  # how much noise there is
+    rattle_fall: float = 0.1
+    band: tuple[float, float] = (1_400.0, 6_500.0)  # hertz
 
 
-def _snare(kit: str, brightness: float, seed: int) -> Doubles:
-    """Skin and wires; a brush only sweeps the wires."""
-    tone, fall, wires = KITS[kit][1]
-    n = int(0.4 * RATE)
-    envelope = _fall(n, fall)
-    skin = struck_bar(188, n, [(1, 1, 0.07), (1.59, 0.6, 0.04)])
-    if kit == "brushes":
-        envelope = envelope * np.minimum(1, times(n) / 0.012)
-    hiss = band_pass(noise(n, seed + 1), 1_400, min(6_500 * brightness, 10_000))
-    return tone * skin + 2 * wires * envelope * hiss
-
-
-def _clap(kit: str, brightness: float, seed: int) -> Doubles:
-    """Several hands a few milliseconds apart."""
-    n = int(0.3 * RATE)
-    t, envelope = times(n), _fall(n, 0.09) * 0.5
-    for delay in (0.0, 0.011, 0.023):
-        envelope += np.where(t >= delay, np.exp(-(t - delay) / 0.006), 0)
-    return envelope * band_pass(noise(n, seed + 2), 900, 3_200)
-
-
-def _cymbal(
-    kit: str, brightness: float, seed: int, *, seconds: float, fall: float, low: float, metal: float
-) -> Doubles:
-    """Noise above ``low`` hertz, with a few clashing tones, no two of them in tune."""
-    n = int(seconds * RATE)
-    clang = (1.0, 1.17, 1.34, 1.56, 1.73, 1.98, 2.21, 2.53)
-    ring = struck_bar(2_300 + 700 * brightness, n, [(ratio, 0.4, fall) for ratio in clang])
-    hiss = high_pass(noise(n, seed + 3), min(low * brightness**0.3, 9_500), order=4)
-    amount = metal * (0.4 if kit == "brushes" else 1.0)
-    return _fall(n, fall * (0.8 + 0.2 * brightness)) * hiss + amount * ring
-
-
-def _shaker(kit: str, brightness: float, seed: int) -> Doubles:
-    n = int(0.12 * RATE)
-    envelope = np.minimum(1, times(n) / 0.02) * _fall(n, 0.035)
-    return envelope * high_pass(noise(n, seed + 4), 4_500)
-
-
-def _tom(kit: str, brightness: float, seed: int) -> Doubles:
-    n = int(0.5 * RATE)
-    phase = 98 * times(n) + 30 * 0.05 * (1 - _fall(n, 0.05))
-    return np.sin(2 * np.pi * phase) * _fall(n, 0.14)
-
-
-# Each drum's level beside the others, and one stroke on it: (kit, brightness, seed) → samples.
-DRUMS: dict[str, tuple[float, Callable[[str, float, int], Doubles]]] = {
-    "kick": (0.85, _kick),
-    "snare": (0.85, _snare),
-    "clap": (0.7, _clap),
-    "tom": (0.7, _tom),
-    "hat": (0.32, partial(_cymbal, seconds=0.09, fall=0.022, low=7_000, metal=0.15)),
-    "pedal": (0.2, partial(_cymbal, seconds=0.07, fall=0.015, low=5_500, metal=0.15)),
-    "open": (0.36, partial(_cymbal, seconds=0.4, fall=0.12, low=6_500, metal=0.15)),
-    "ride": (0.25, partial(_cymbal, seconds=0.7, fall=0.22, low=5_500, metal=0.35)),
-    "crash": (0.45, partial(_cymbal, seconds=1.6, fall=0.45, low=3_500, metal=0.1)),
-    "shaker": (0.3, _shaker),
+DRUMS = {
+    "kick": Drum(0.85, 0.6, 58, 0.11, 0.3, 0.004, (100, 3_500)),
+    "snare": Drum(0.85, 0.4, 188, 0.07, 2.0, 0.11),
+    "clap": Drum(0.7, 0.3, rattle_fall=0.05, band=(900, 3_200)),
+    "tom": Drum(0.7, 0.5, 98, 0.14, 0.1, 0.01),
+    "hat": Drum(0.32, 0.09, rattle_fall=0.022, band=(7_000, 10_500)),
+    "pedal": Drum(0.2, 0.07, rattle_fall=0.015, band=(5_500, 10_500)),
+    "open": Drum(0.36, 0.4, rattle_fall=0.12, band=(6_500, 10_500)),
+    "ride": Drum(0.25, 0.7, 2_900, 0.22, 0.7, 0.22, (5_500, 10_500)),
+    "crash": Drum(0.45, 1.6, rattle_fall=0.45, band=(3_500, 10_500)),
+    "shaker": Drum(0.3, 0.12, rattle_fall=0.035, band=(4_500, 10_500)),
 }
 
 
@@ -570,26 +473,18 @@ LEVELS = (1.0, 0.55, 0.25, 0.1)
 BANDWIDTHS = (80.0, 100.0, 130.0, 180.0)
 FEMALE_SHIFT = 1.17
 
-SYLLABLES = tuple(
-    (consonant, vowel) for consonant in ("", "s", "t", "l", "k", "", "m", "sh") for vowel in VOWELS
-)
-
 
 def sing(notes: list[Note], part: Part, n: int) -> Samples:
-    """One syllable per note, in n samples; styles are those of the vocal patterns."""
+    """One vowel per note, in n samples; styles are those of the vocal patterns."""
     out = np.zeros(n, np.float32)
     spoken, female = part.pattern == "rap", part.instrument == "female voice"
     effort = {"shout": 1.35, "rap": 1.15}.get(part.pattern, 1.0) * part.brightness**0.5
     for note in notes:
-        consonant, vowel = SYLLABLES[int(note.kind) % len(SYLLABLES)]
+        vowel = tuple(VOWELS)[int(note.kind) % len(VOWELS)]
         length = min(note.length, 0.22) if spoken else note.length
         hertz = pitch_to_hertz(note.pitch)
         sound = _syllable(hertz, round(length, 2), vowel, female, spoken, effort)
         add_at(out, sound * np.float32(note.force), round(note.start * RATE))
-        if consonant:
-            burst = _consonant(consonant, part.seed)
-            burst = burst * np.float32(note.force * (1.3 if spoken else 0.8))
-            add_at(out, burst, round(note.start * RATE) - len(burst) // 2)
     return out
 
 
@@ -625,22 +520,6 @@ def vowel_spectrum(frequency: float, vowel: str, *, female: bool, effort: float 
     return amplitudes / np.sqrt(np.sum(amplitudes**2))
 
 
-@lru_cache(maxsize=32)
-def _consonant(kind: str, seed: int) -> Samples:
-    seconds, low, level = {
-        "s": (0.09, 5_000, 0.22),
-        "sh": (0.09, 2_200, 0.22),
-        "t": (0.025, 3_000, 0.4),
-        "k": (0.03, 1_400, 0.4),
-        "l": (0.04, 400, 0.05),
-        "m": (0.06, 200, 0.05),
-    }[kind]
-    n = int(seconds * RATE)
-    shape = np.sin(np.linspace(0, np.pi, n)) if seconds > 0.035 else np.exp(-times(n) / 0.007)
-    sound = high_pass(noise(n, seed % 1_000 + len(kind)), low)
-    return (level * shape * sound).astype(np.float32)
-
-
 DRUM_WET, VOICE_WET = 0.12, 0.3  # how much of them goes to the reverberation
 QUIETEST_DRUMS = 0.12  # softer strokes are meant to be soft, and are not brought up in the mix
 
@@ -671,8 +550,8 @@ def _play(clip: SyntheticClip, part: Part, n: int) -> tuple[Samples, float]:
         return sing(notes, part, n), VOICE_WET
     instrument = INSTRUMENTS[part.instrument]
     sound = _play_notes(notes, instrument, part, n)
-    if instrument.treatment is not None:
-        sound = TREATMENTS[instrument.treatment](sound, part, clip.track.drive)
+    if instrument.drive is not None:
+        sound = amplifier(sound, drive=instrument.drive or clip.track.drive)
     return sound, instrument.wet
 
 

@@ -240,10 +240,3 @@ def test_limit_leaves_what_is_soft_and_bends_what_is_loud():
     np.testing.assert_array_equal(y[soft], x[soft])
     assert (np.diff(y) >= 0).all()
     assert np.abs(y).max() <= 0.98
-
-
-def test_chorus_keeps_length_and_adds_players():
-    x = np.array(sound.noise(sound.RATE, 0))
-    y = sound.chorus(x, seed=1)
-    assert y.shape == x.shape
-    assert y.std() == pytest.approx(np.sqrt(3) * x.std(), rel=0.15)
