@@ -23,7 +23,8 @@ MAX_NAMED = 3  # tracks that are named as left out of an export
 def search(
     query: list[str] | None = argument(
         "QUERY",
-        "Tags with AND, OR, NOT (or -) and brackets; tags side by side must all match. "
+        "Tags with and, or, not (or -) and brackets; tags side by side must all match. Words that "
+        "are no tags find titles, artists and albums. "
         "Quote a tag of several words inside the shell's quotes. Audio features, such as energy "
         "and valence, as 'energy:>0.7', 'energy:<0.3' or energy:0.4..0.8.",
     ),
@@ -136,6 +137,8 @@ def _score(hit: Hit) -> float:
 
 
 def _certainty(hit: Hit) -> Cell:
+    if hit.probability is None and hit.similarity is None:
+        return Text("name", style="dim")
     words = {"people": Text("tagged", style="green"), "nobody": Text("open", style="dim")}
     return words.get(hit.source or "", _score(hit)) if hit.similarity is None else _score(hit)
 

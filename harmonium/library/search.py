@@ -5,9 +5,9 @@
     part     := ("NOT" | "-") part | "(" query ")" | tag | range
     range    := feature ":" (("<" | "<=" | ">" | ">=") number | [number] ".." [number])
 
-as in `mellow piano -rock`, `("hip hop" OR rap) AND NOT live` or `energy:>0.7 jazz`. AND, OR and
-NOT are operators in capitals only, so that "drum and bass" stays a tag. Words side by side are tags
-that must all hold, and are read as the fewest known tags: "alternative rock" is that tag if there
+as in `mellow piano -rock`, `("hip hop" OR rap) AND NOT live` or `energy:>0.7 jazz`. Operators
+may be in small letters, where they are no part of a tag: "drum and bass" stays one. Words side by
+side are tags that must all hold, and are read as the fewest known tags: "alternative rock" is that tag if there
 is one, though its words may be tags, too; "alternative AND rock" asks for both. Where two readings
 have equally few tags, the query is refused and quotes decide.
 
@@ -166,8 +166,6 @@ def unknown_tag(name: str, known: Collection[str], problem: str = "") -> Unknown
     hint = errors.did_you_mean(name, known, n=3, examples=8, quote=_quoted)
     if not problem:
         problem = f"No track has the tag {_quoted(name)}, and the model does not know it."
-        if name.upper() in OPERATORS:
-            hint = f" If it is not to be a tag, write {name.upper()}."
     return UnknownTagError(problem + hint)
 
 
@@ -245,7 +243,10 @@ def _with_tags(
         if kind == "word":
             run += text.split(" ")  # a hyphen may have made two of one
             continue
-        result += [("tag", name) for name in _read_run(run, known, aliases)]
+        result += [
+            ("tag", name) if name in known else (name.upper(), "")
+            for name in _read_run(run, known, aliases)
+        ]
         run = []
         if kind == "tag" and text not in known:
             if text not in aliases:
@@ -262,14 +263,14 @@ def _read_run(words: list[str], known: Collection[str], aliases: Mapping[str, st
         ways = [
             [*before, name]
             for start in range(end)
-            if (name := " ".join(words[start:end])) in known
+            if (name := " ".join(words[start:end])) in known or name.upper() in OPERATORS
             for before in readings[start]
         ]
         fewest = min(map(len, ways), default=0)
         readings.append([way for way in ways if len(way) == fewest][:2])
     if not readings[-1] and aliases:
         names = _read_run(words, {*known, *aliases}, {})
-        return [name if name in known else aliases[name] for name in names]
+        return [name if name in known else aliases.get(name, name) for name in names]
     if not readings[-1]:
         furthest = max(i for i, ways in enumerate(readings) if ways)
         raise unknown_tag(words[furthest], known)

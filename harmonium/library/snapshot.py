@@ -536,6 +536,15 @@ class Snapshot:
             raise DataError(f"Tracks cannot be ordered by {order!r}.{hint}")
         if order == "likeness" and like is None:
             raise DataError("To order tracks by similarity, name a track with 'like'.")
+        query = None
+        if text:
+            try:
+                query = self._parsed(text)
+            except UnknownTagError:  # but it may be a name
+                named = self._named(f"{text} {question.name}".replace('"', " "))
+                if not len(named) or like is not None or question.predicted:
+                    raise
+                text, present = "", named
         if present is None and (order in ("name", "added") or question.name.strip()):
             present = self._named(question.name)
         features = {*AUDIO_FEATURES} if question.features else {(order or "").removeprefix("-")}
@@ -545,7 +554,6 @@ class Snapshot:
             ids = self._ordered(self.ids if present is None else present, order)
             return Found(ids, features=features)
         model = None if self.model is None else self.model.only(question.owner)
-        query = self._parsed(text) if text else None
         ranked = rank(self, model, query, like, predicted=question.predicted)
         assert ranked.probability is not None
         possible = ranked.probability > 0
