@@ -5,11 +5,11 @@
     part     := ("NOT" | "-") part | "(" query ")" | tag | range
     range    := feature ":" (("<" | "<=" | ">" | ">=") number | [number] ".." [number])
 
-as in `mellow piano -rock`, `("hip hop" OR rap) AND NOT live` or `energy:>0.7 jazz`. Operators
-may be in small letters, where they are no part of a tag: "drum and bass" stays one. Words side by
-side are tags that must all hold, and are read as the fewest known tags: "alternative rock" is that tag if there
-is one, though its words may be tags, too; "alternative AND rock" asks for both. Where two readings
-have equally few tags, the query is refused and quotes decide.
+as in `mellow piano -rock`, `("hip hop" OR rap) AND NOT live` or `energy:>0.7 jazz`. Operators may
+be in small letters, where they are no part of a tag: "drum and bass" stays one. Words side by side
+are tags that must all hold, and are read as the fewest known tags: "alternative rock" is that tag
+if there is one, though its words may be tags, too; "alternative AND rock" asks for both. Where two
+readings have equally few tags, the query is refused and quotes decide.
 
 docs/library.md says how tracks are ordered. Where people leave a tag open and the model has no
 probability (it has not learnt the tag, or not tagged the track), that is 0. A range of an audio

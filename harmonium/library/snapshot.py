@@ -35,7 +35,7 @@ from harmonium.library.store.models import Owner, Steps, packed, steps_of, unpac
 from harmonium.library.store.opinions import Agreement, VerdictTable, agreed_tags
 from harmonium.library.store.schema import BLOCK, prediction, track
 from harmonium.library.store.tracks import SoundVectors, Track, track_name, update_sound_vectors
-from harmonium.library.tagger import Tagger, builtin_aliases, no_model, thresholds_for
+from harmonium.library.tagger import MOST, Tagger, builtin_aliases, no_model, thresholds_for
 
 T = TypeVar("T")
 ORDERS = (
@@ -360,16 +360,20 @@ class Snapshot:
 
         ``precision`` is what predictions must reach, tag by tag. None takes all that
         reaches the thresholds of `harmonium tag`, and built-in tags only if those were right for
-        most held-out clips (`StoredModel.sure`).
+        most held-out clips (`StoredModel.sure`); and all that a precision of `MOST` takes. A lower
+        precision never takes less, and none takes more than that.
         """
         if self.model_id is None:
             return np.empty(0, np.float32)
         with self._lock:
             if (precision, owner) not in self._write_thresholds:
-                whole = precision is not None
-                model = self.library.models.get(self.model_id, whole=whole).as_trained()
-                found = thresholds_for(model, precision)
-                model = model.sure() if found is None else replace(model, thresholds=found)
+                model = self.library.models.get(self.model_id).as_trained()
+                lowest, found = thresholds_for(model, MOST), thresholds_for(model, precision)
+                sure = model.sure().thresholds
+                least = sure if lowest is None else np.minimum(sure, lowest)
+                model = replace(
+                    model, thresholds=least if found is None else np.maximum(found, least)
+                )
                 self._write_thresholds[precision, owner] = model.only(owner).thresholds
             return self._write_thresholds[precision, owner]
 

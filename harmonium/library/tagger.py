@@ -83,6 +83,7 @@ vocabulary its tags are."""
 USUAL_RATE = 0.1  # of tags whose rate is not known
 USUAL_PRECISION = 0.8  # the precision of what is written
 DOUBT = 0.2  # the share of tags about which a bound may be wrong
+MOST = 0.5  # the share of the tracks near a threshold that must be right
 PRIOR = 10.0  # the number of held-out tracks that count as much as the probabilities themselves
 MIN_EFFECTIVE = 8.0  # tracks of different artists that a threshold needs above it
 _PAGE = 8192
@@ -727,6 +728,17 @@ class PrecisionCurve:
         right = PRIOR * np.clip(self.expected, 0.01, 0.99) + self.precision * self.effective
         return beta.ppf(share, right, PRIOR + self.effective - right)
 
+    def nearby(self) -> Doubles:
+        """The precision among the last tracks chosen: a quarter of all, and at least a few.
+
+        The probability at the threshold counts as much as `PRIOR` tracks.
+        """
+        from_rank = self.chosen - np.maximum(MIN_EFFECTIVE, self.chosen / 4)
+        before = np.searchsorted(self.chosen, from_rank, side="right")
+        chosen, right = (np.append(0, column)[before] for column in (self.chosen, self.right))
+        n = self.chosen - chosen
+        return (PRIOR * self.thresholds + self.right - right) / (PRIOR + n)
+
     def at(self, threshold: float) -> int | None:
         """The last rank that reaches a threshold; None if no track does."""
         n = int(np.sum(self.thresholds >= threshold))
@@ -743,10 +755,14 @@ def lower_bound(right: Ids, chosen: Ids) -> Doubles:
 
 
 def threshold_for(curve: PrecisionCurve, precision: float) -> float:
-    """The threshold at which a tag has this precision; `UNREACHABLE` if it never does."""
+    """The threshold at which a tag has this precision; `UNREACHABLE` if it never does.
+
+    Near the threshold, most tracks must have the tag, whatever the others make up for.
+    """
     if not 0 <= precision < 1:
         raise DataError(f"'precision' must be at least 0 and below 1. Got {precision}.")
-    passed, threshold = curve.below() >= precision, UNREACHABLE
+    passed = (curve.below() >= precision) & (curve.nearby() >= min(precision, MOST))
+    threshold = UNREACHABLE
     for rank in np.flatnonzero(curve.effective >= MIN_EFFECTIVE).tolist():
         if not passed[rank]:
             break

@@ -1,9 +1,12 @@
 """Precision from held-out tracks: the curve, its bounds, and the threshold that keeps a promise."""
 
 import dataclasses
+from itertools import pairwise
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from scipy.stats import binom
 from some_tracks import a_model
 from written_music import make_songs, predict
@@ -185,6 +188,27 @@ def curve_of(right_from):
     return fitting.make_curve((p > right_from).astype(np.float32), p)
 
 
+@given(
+    st.lists(st.tuples(st.integers(1, 99), st.booleans()), min_size=1, max_size=200),
+    st.floats(0, 0.99),
+    st.floats(0, 0.99),
+)
+def test_a_lower_precision_never_writes_less(tracks, one, other):
+    p, y = (np.array(column, np.float32) for column in zip(*tracks, strict=True))
+    curve = fitting.make_curve(y, p / 100)
+    low, high = sorted((one, other))
+    assert threshold_for(curve, low) <= threshold_for(curve, high)
+
+
+def test_good_tracks_do_not_make_up_for_bad_ones_near_the_threshold():
+    p = np.append(np.linspace(0.99, 0.9, 100), np.linspace(0.35, 0.25, 20)).astype(np.float32)
+    y = np.append(np.ones(100), np.zeros(20)).astype(np.float32)
+    curve = fitting.make_curve(y, p)
+    assert curve.below()[-1] > 0.7
+    assert threshold_for(curve, 0.7) > 0.3
+    assert threshold_for(curve, 0.7) < 0.91
+
+
 @pytest.fixture
 def library(tmp_path):
     """Predictions: guitar 0.9, mellow 0.4, loud 0.2, hip hop 0.6, by thresholds 0.5, 0.3, 0.5."""
@@ -207,6 +231,11 @@ def test_a_tag_is_wanted_where_it_is_right_often_enough_and_others_are_named(lib
     assert wanted(library, 0.95) == ["guitar"]  # a probability of 0.4 cannot be right so often
     assert wanted(library, 0.98) == []
     assert (imprecise_tags(library, 0.8), imprecise_tags(library, 0.5)) == (["hip hop"], [])
+
+
+def test_precision_0_writes_at_least_what_any_other_does(library):
+    found = [set(wanted(library, precision or None)) for precision in (0, 0.1, 0.5, 0.8, 0.9)]
+    assert all(low >= high for low, high in pairwise(found))
 
 
 def test_a_plan_says_how_many_tags_will_be_wrong_and_without_curves_thresholds_stay(library):
