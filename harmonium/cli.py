@@ -33,7 +33,7 @@ PANELS = {
         ("say", "corrections", "Set a track's tags; -TAG rejects one."),
         ("review", "corrections", "Answer the model's questions about doubtful tags."),
         ("rename", "corrections", "Rename or merge a tag."),
-        ("hide", "corrections", "Hide a tag."),
+        ("hide", "corrections", "Hide tags."),
         ("kind", "corrections", "List the tags by kind, or set the kind of tags."),
         ("forget", "corrections", "Remove tracks from the library; their files are not touched."),
         ("models", "train", "List the trained models, or switch to another one."),

@@ -246,11 +246,11 @@ def rename(
 
 
 def hide(
-    tag: str | None = argument("TAG", "A tag; without one, list the hidden tags."),
+    tags: list[str] | None = argument("TAG", "Tags; without any, list the hidden tags."),
     library: str | None = options.LIBRARY,
     as_json: bool = options.JSON,
 ) -> None:
-    """Hide a tag.
+    """Hide tags.
 
     A hidden tag is neither predicted nor learnt. Use it for tags that say nothing about the sound,
     such as "seen live". People's tags stay: search finds them and write writes them. `harmonium
@@ -261,13 +261,14 @@ def hide(
     """
     out = Output(as_json)
     with options.opened(library) as opened:
-        change = None if tag is None else opened.hide(tag, learn=False)
+        change = opened.hide(*tags, learn=False) if tags else None
         if change is not None:
             learn(out, opened)
         hidden, spellings = sorted(opened.hidden_tags()), opened.spellings()
     out.json({"change": change, "hidden": hidden})
-    if change is not None:
-        out.say(f"{tag} is hidden. To undo: harmonium undo {change}")
+    if tags:
+        verb = "is" if len(tags) == 1 else "are"
+        out.say(f"{', '.join(tags)} {verb} hidden. To undo: harmonium undo {change}")
     elif hidden:
         out.table(("Hidden",), [(spellings.get(name, name),) for name in hidden])
     elif not as_json:

@@ -363,12 +363,14 @@ class TagSplitter:
             return [_SLASH.sub("/", piece)]
         parts = []
         for listed in piece.split(","):
-            if self._is_name(listed):
-                parts.append(_SLASH.sub("/", listed))
-            elif all(self._is_known(_key(part)) for part in listed.split("/")):
-                parts += listed.split("/")
-            else:
-                return [piece]
+            words = listed.split("/")
+            while words:  # the longest names first: International/Pop/Rock has Pop/Rock in it
+                ends = range(len(words), 0, -1)
+                end = next((n for n in ends if self._is_name("/".join(words[:n]))), 0)
+                if not end:
+                    return [piece]
+                parts.append(_SLASH.sub("/", "/".join(words[:end])))
+                words = words[end:]
         return parts
 
     def _is_name(self, text: str) -> bool:

@@ -83,18 +83,20 @@ def rename_tag(library: Library, old: str, new: str) -> RenamedTag:
     return RenamedTag(number, before, after, moved, dropped, merged, both)
 
 
-def hide_tag(library: Library, tag: str) -> int:
-    """Hide a tag: it is neither predicted, written nor learnt; the number of the change."""
-    # What people say about it stays, and can be searched for.
-    name = _known(tag, library.snapshot())
-    if name in library.hidden_tags():
-        raise DataError(f"{name!r} is hidden already; 'harmonium undo' shows it again.")
+def hide_tags(library: Library, tags: Sequence[str]) -> int:
+    """Hide tags: they are neither predicted, written nor learnt; the number of the change."""
+    # What people say about them stays, and can be searched for.
+    names = list(dict.fromkeys(_known(tag, library.snapshot()) for tag in tags))
+    if hidden := library.hidden_tags().intersection(names):
+        raise DataError(f"{min(hidden)!r} is hidden already; 'harmonium undo' shows it again.")
 
     with library.begin():
-        number = library.changes.begin("hide", name)
-        library.changes.set_value(number, SETTING, HIDDEN + name, value=True)
-        for one, place in _with_tag(library, name):
-            library.changes.set_value(number, MODEL_TAG, f"{one.id}:{place}", [name, UNREACHABLE])
+        number = library.changes.begin("hide", ", ".join(names))
+        for name in names:
+            library.changes.set_value(number, SETTING, HIDDEN + name, value=True)
+            for one, place in _with_tag(library, name):
+                new = [name, UNREACHABLE]
+                library.changes.set_value(number, MODEL_TAG, f"{one.id}:{place}", new)
     return number
 
 

@@ -545,9 +545,9 @@ class Library:
         self._learn(learn)
         return renamed
 
-    def hide(self, tag: str, *, learn: bool = True) -> int:
-        """Hide a tag, so that it is neither predicted nor learnt; the number of the change."""
-        change = modules.edits.hide_tag(self, tag)
+    def hide(self, *tags: str, learn: bool = True) -> int:
+        """Hide tags, so that they are neither predicted nor learnt; the number of the change."""
+        change = modules.edits.hide_tags(self, tags)
         self._learn(learn)
         return change
 

@@ -156,6 +156,12 @@ class TestRename:
 
 
 class TestHide:
+    def test_several_tags_are_one_change(self, tagged, place):
+        run("hide", "rock", "jazz", "-L", place)
+        assert tagged.hidden_tags() == {"rock", "jazz"}
+        run("undo", "-L", place)
+        assert tagged.hidden_tags() == set()
+
     def test_a_hidden_tag_is_not_predicted(self, tagged, place):
         everything = found(tagged, "rock")
         done = run("hide", "Rock", "-L", place)

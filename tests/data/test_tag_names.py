@@ -125,6 +125,8 @@ def test_rows_are_of_one_artist_by_any_column_and_by_way_of_others():
         ("AC/DC", ("AC/DC",)),
         ("Jazz, but not as you know it", ("Jazz, but not as you know it",)),
         (" ; ", ()),
+        ("International/Pop/Rock", ("International", "Pop/Rock")),
+        ("Comedy/Spoken, Jazz", ("Comedy/Spoken", "Jazz")),
     ],
 )
 def test_the_tags_of_a_text_by_itself(text, tags):

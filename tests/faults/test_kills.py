@@ -15,7 +15,7 @@ from processes_in_tests import reports_of_killed
 
 from harmonium.library import Library
 from harmonium.library.answers import keep_said, learn_answers
-from harmonium.library.edits import forget, hide_tag, rename_tag
+from harmonium.library.edits import forget, hide_tags, rename_tag
 from harmonium.library.models import use_model
 from harmonium.library.store import database
 from harmonium.library.store.schema import metadata
@@ -61,7 +61,7 @@ def kill(place, work, moment):
 WORK = {
     "say": lambda library: keep_said(library, 7, yes=["new word"], no=["jazz"]),
     "rename": lambda library: rename_tag(library, "rock", "stone"),
-    "hide": lambda library: hide_tag(library, "rock"),
+    "hide": lambda library: hide_tags(library, ["rock"]),
     "forget": lambda library: forget(library, [3, 4]),
     "use a model": lambda library: use_model(library, 1),
     "undo": lambda library: library.changes.undo(2),

@@ -21,7 +21,7 @@ from harmonium.library.answers import (
     kernel,
     learn_answers,
 )
-from harmonium.library.edits import hide_tag
+from harmonium.library.edits import hide_tags
 from harmonium.library.store.models import unpacked
 from harmonium.library.store.opinions import REVIEW
 from harmonium.library.store.schema import refined_tag
@@ -272,7 +272,7 @@ def test_a_tag_that_training_did_not_learn_is_as_new_and_a_hidden_one_stays_so(t
     assert model.n_new == 0
     assert model.learnt[5]
     assert not model.as_trained().learnt[5]
-    hide_tag(tagged, small_library.NOISE)
+    hide_tags(tagged, [small_library.NOISE])
     assert learn_answers(tagged).tags == []
     assert not tagged.models.current().learnt[5]
 

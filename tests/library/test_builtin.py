@@ -15,7 +15,7 @@ from harmonium.library import Library
 from harmonium.library import tagger as module
 from harmonium.library.answers import keep_said, learn_answers
 from harmonium.library.doctor import examine
-from harmonium.library.edits import hide_tag
+from harmonium.library.edits import hide_tags
 from harmonium.library.learning.fitting import Candidate, Hyperparameters, TrainingSet
 from harmonium.library.learning.train import TrainingOptions, train, with_prior
 from harmonium.library.search import Query, parse
@@ -119,7 +119,7 @@ def test_a_library_with_the_model_of_an_older_version_gets_the_present_one(tmp_p
         library.settings.set(EXTRACTOR, builtin_model().extractor)
         older = replace(builtin_model(), bytes=b"older")
         library.models.add(older)
-        hide_tag(library, "jazz")
+        hide_tags(library, ["jazz"])
         model = use_builtin(library)
         assert (model.id, model.bytes) == (2, builtin_model().bytes)
         assert not model.learnt[model.vocabulary.index("jazz")]

@@ -11,7 +11,7 @@ from some_tracks import say as said_by
 from harmonium.data.tag_names import builtin_tree
 from harmonium.library import Library
 from harmonium.library.answers import keep_said
-from harmonium.library.edits import forget, hide_tag, rename_tag
+from harmonium.library.edits import forget, hide_tags, rename_tag
 from harmonium.library.snapshot import Question, Snapshot
 from harmonium.library.store.opinions import VerdictTable, agreed_tags
 from harmonium.library.store.schema import GENRES
@@ -75,7 +75,7 @@ def test_what_has_not_changed_is_not_read_again_and_changes_are_seen_at_once(lib
     view = library.snapshot()
     assert "concert" in view.places
     assert len(view.find(Question("concert")).ids)
-    hide_tag(library, "rock")
+    hide_tags(library, ["rock"])
     assert "rock" not in library.snapshot().places
     assert "rock" in library.snapshot().hidden
 
