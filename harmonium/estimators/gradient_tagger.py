@@ -59,9 +59,9 @@ from harmonium.estimators.parameters import (
 
 LARGE = 2**30  # bytes from which a table is read by blocks instead of being copied as a whole
 
-# Few validation clips may be ranked perfectly long before their probabilities are right: among
-# epochs of equal AUC the likelihood decides. It is far below what one pair of clips changes.
-TIE_BREAKER = 1e-9
+# Few validation clips may be ranked perfectly long before their probabilities are right: at equal
+# AUC the likelihood decides. Words are overfitted before the ranking shows it: there it counts.
+TIE_BREAKER, OF_WORDS = 1e-9, 0.5
 
 MAX_TO_CALIBRATE = 5000  # held-out clips by which probabilities are corrected, at most
 MIN_HELD_OUT = 20  # clips to stop early on, at least, by default: fewer are ranked well by chance
@@ -192,6 +192,10 @@ class GradientTagger(TagClassifier):
     def _numbers_per_clip(self, params: Any) -> int:
         """Numbers in the largest array that prediction needs for one clip."""
         return len(params.d)
+
+    @property
+    def _likelihood_weight(self) -> float:
+        return OF_WORDS if self._scaling.of_words else TIE_BREAKER
 
     @property
     def _judged_by_completion(self) -> bool:
@@ -433,7 +437,7 @@ class GradientTagger(TagClassifier):
             ]
             auc, likelihood = np.mean(judged, axis=0)
             aucs.append(auc)
-            return np.full(len(numbers), auc + TIE_BREAKER * likelihood)
+            return np.full(len(numbers), auc + self._likelihood_weight * likelihood)
 
         results = descend(
             [self] * len(starts),
@@ -533,9 +537,8 @@ def signature(model: Any) -> tuple[Any, ...] | None:
     if not isinstance(model, GradientTagger) or getattr(model, "solver", "") == "newton":
         return None
     settings = model.get_params()
-    shape = model.scale_features if settings.get("n_hidden", 1) is None else ""  # decides on it
-    alike = ((k, v) for k, v in sorted(settings.items()) if k not in DIFFERENT)
-    return type(model), shape, *alike
+    shape = settings.get("n_hidden", 1) or model.scale_features  # which decides on it
+    return type(model), shape, *((k, v) for k, v in sorted(settings.items()) if k not in DIFFERENT)
 
 
 def fit_stacked(
@@ -612,7 +615,8 @@ def fit_stacked(
         scores = stacked_auc(predictor, at_once, X_on_device, Y_on_device, *asked, params)
         auc, likelihood = (np.asarray(part, np.float64) for part in scores)
         own = team[numbers]
-        sums = np.bincount(own, auc + TIE_BREAKER * likelihood)
+        weight = np.array([models[i]._likelihood_weight for i in own])
+        sums = np.bincount(own, auc + weight * likelihood)
         return (sums / np.maximum(np.bincount(own), 1))[own]
 
     results = descend(

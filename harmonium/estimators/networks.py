@@ -442,7 +442,7 @@ class MLPTagger(GradientTagger):
     {attributes}
     """
 
-    n_hidden: Count | None = parameter(default=None, like=RBMTagger, kw_only=False)
+    n_hidden: Count = parameter("Number of hidden units.", default=100, kw_only=False)
     init_scale: NotNegative = parameter(default=0.1, like=RBMTagger)
     n_models: Count = parameter(default=DiscriminativeRBM.n_models, like=DiscriminativeRBM)
     scale_features: ScaleFeatures = parameter(default="auto")
@@ -509,8 +509,7 @@ def first_weights(
     model: Any, rng: np.random.Generator, clips: LabelledClips
 ) -> tuple[Doubles, ...]:
     """U and W, small and random, c = 0, and d at the tags' log-odds: p(y) is the base rate."""
-    usual, words = (100, 0.3), (300, 1.0)  # hidden units and scale: benchmarks/cross_fitting.py
-    n, scale = words if model._scaling.of_words else usual
+    n, scale = (300, 1.0) if model._scaling.of_words else (100, 0.3)
     n, scale = model.n_hidden or n, scale if model.init_scale is None else model.init_scale
     # nothing is learnt of a feature that is constant: its later values must not matter
     spans = [(block.min(axis=0), block.max(axis=0)) for block in blocks(clips.X)]

@@ -98,9 +98,8 @@ def fit_first(examples: TrainingSet, seed: int = 0) -> LinearFit:
     chosen = best.hyperparameters
     P = linear_held_out(examples, chosen, folds, range(N_FOLDS))
     named = pl.DataFrame(examples.Y, schema=list(examples.tags))
-    held, n = [folds == fold for fold in range(N_FOLDS)], np.bincount(folds)
-    parts = zip(held, n, strict=True)
-    asked = [[Question(P[own], examples.Y[own], np.zeros(k), np.ones(k))] for own, k in parts]
+    held = [np.flatnonzero(folds == fold) for fold in range(N_FOLDS)]
+    asked = [[Question(P[i], examples.Y[i], np.zeros(len(i)), np.ones(len(i)))] for i in held]
     corrected = np.empty_like(P)
     for fold, own in enumerate(held):
         others = fit_recalibration(joined([*asked[:fold], *asked[fold + 1 :]]))
@@ -269,7 +268,6 @@ def usual_epochs(n_tracks: int, batch_size: int) -> int:
 
 def usual_patience(n_tracks: int, batch_size: int) -> int:
     """Epochs without a better ranking after which training stops: few tracks need more."""
-    # At most a fifth of the usual epochs, and between 10 and 100.
     enough = max(50, 500 * batch_size // n_tracks)
     return int(np.clip(usual_epochs(n_tracks, batch_size) // 5, 10, min(100, enough)))
 
