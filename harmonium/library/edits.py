@@ -32,9 +32,7 @@ def forget(library: Library, ids: Sequence[int]) -> int | None:
     with library.begin():
         number = library.changes.begin("forget", f"{name} removed from the library")
         library.opinions.end_tracks([track.id for track in tracks], change=number)
-        new = [
-            library.changes.set_value(number, TRACK_STATE, track.id, FORGOTTEN) for track in tracks
-        ]
+        new = [library.changes.set_value(number, TRACK_STATE, one.id, FORGOTTEN) for one in tracks]
         if not any(new):
             library.changes.drop(number)
             return None

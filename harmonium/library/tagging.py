@@ -23,9 +23,7 @@ if TYPE_CHECKING:
     from harmonium.audio.extraction import FileFeatures
     from harmonium.audio.extractors import Extractor
 
-UNLIKELY = (
-    0.1  # tags with a lower mean, which reach their threshold nowhere, are left out over time
-)
+UNLIKELY = 0.1  # a lower mean leaves a tag out over time, unless it reaches its threshold somewhere
 MAX_SERIAL = 8  # files that are read in this process; for so few, starting others would take longer
 
 

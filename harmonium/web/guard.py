@@ -119,10 +119,8 @@ class Guard:
         host = headers.get("host", "")
         name = host.rpartition(":")[0] if not host.endswith("]") and ":" in host else host
         if not self.settings.allows_host(name):
-            raise Problem(
-                400,
-                f"Host {name[:100]!r} is not allowed. `harmonium serve --allow-host NAME` adds it.",
-            )
+            way_out = "`harmonium serve --allow-host NAME` adds it."
+            raise Problem(400, f"Host {name[:100]!r} is not allowed. {way_out}")
         own = (None, f"http://{host}".lower(), f"https://{host}".lower())
         origin, site = headers.get("origin"), headers.get("sec-fetch-site", "none")
         is_api = path.startswith("/api/")

@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from harmonium.engine import EngineError, TimedOut, WorkerDied
 from harmonium.engine.processes import Processes
-from harmonium.errors import AudioError, HarmoniumError, LibraryError, NotInLibraryError
+from harmonium.errors import AudioError, HarmoniumError, LibraryError, NotInLibraryError, readable
 
 if TYPE_CHECKING:
     from harmonium.web.service import Service
@@ -357,8 +357,6 @@ def _train(library: Any, asked: dict[str, Any], report: Report) -> dict[str, Any
 
 
 def _write(library: Any, asked: dict[str, Any], report: Report) -> dict[str, Any]:
-    from harmonium.errors import readable
-
     plan = library.plan_write(
         query=asked["q"],
         precision=asked["precision"],
@@ -377,12 +375,7 @@ def _write(library: Any, asked: dict[str, Any], report: Report) -> dict[str, Any
     }
 
 
-KINDS: dict[str, Callable[[Any, dict[str, Any], Report], dict[str, Any]]] = {
-    "index": _index,
-    "tag": _tag,
-    "train": _train,
-    "write": _write,
-}
+KINDS = {"index": _index, "tag": _tag, "train": _train, "write": _write}
 
 
 # The process that decodes an uploaded file

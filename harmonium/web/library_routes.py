@@ -14,6 +14,7 @@ from harmonium.files import absolute_path
 from harmonium.library import Library
 from harmonium.library.edits import RenamedTag
 from harmonium.library.export import playlist
+from harmonium.library.index import kept_extractor
 from harmonium.library.snapshot import ORDERS, Question, SearchResult
 from harmonium.library.store.database import place_name
 from harmonium.library.store.schema import EXTRACTOR, FOLDERS
@@ -80,15 +81,13 @@ def _counts(library: Library) -> dict[str, int]:
 
 def _built_in(library: Library | None) -> dict[str, bool | str | None]:
     """Whether the built-in model can tag this library."""
-    key = None if library is None else library.settings.get(EXTRACTOR)
-    why = None
-    if key not in (builtin_extractor(), None):
-        name = key.rpartition("@")[0] or key
-        why = (
-            f"The library was indexed with {name}. `harmonium index --extractor musicnn` computes "
-            "the features that the built-in model needs."
-        )
-    return {"ready": why is None, "why": why}
+    if library is None or library.settings.get(EXTRACTOR) in (builtin_extractor(), None):
+        return {"ready": True, "why": None}
+    why = (
+        f"The library was indexed with {kept_extractor(library)}. `harmonium index --extractor "
+        "musicnn` computes the features that the built-in model needs."
+    )
+    return {"ready": False, "why": why}
 
 
 @router.post("/session", tags=["session"], status_code=204, response_class=Response)
@@ -117,9 +116,7 @@ def sign_out(service: UsedService, request: Request) -> Response:
 
 @router.get("/changes", tags=["changes"], response_model=bodies.Changes)
 def changes(
-    service: UsedService,
-    offset: Offset = 0,
-    limit: Annotated[int, Query(ge=1, le=500)] = 50,
+    service: UsedService, offset: Offset = 0, limit: Annotated[int, Query(ge=1, le=500)] = 50
 ) -> dict[str, Any]:
     """The changes of the library, the latest first."""
     return {"changes": service.library().changes.list(limit, offset=offset)}
@@ -168,8 +165,7 @@ def _question(
     owner: Literal["own", "built-in", "all"] = "all",
     predicted: bool = False,
     name: Annotated[
-        str,
-        Query(max_length=1000, description="Words of titles, artists, albums or file names."),
+        str, Query(max_length=1000, description="Words of titles, artists, albums or file names.")
     ] = "",
     features: Annotated[bool, Query(description="Give all audio features of each track.")] = False,
 ) -> Question:

@@ -111,11 +111,8 @@ class Service:
         """Limit how many requests do the same costly work at once; others get a 503."""
         limit = self._limits.setdefault(what, threading.BoundedSemaphore(most))
         if not limit.acquire(timeout=wait):
-            raise Problem(
-                503,
-                f"The server is busy ({what}). Try again in a moment.",
-                retry_after=RETRY_SECONDS,
-            )
+            message = f"The server is busy ({what}). Try again in a moment."
+            raise Problem(503, message, retry_after=RETRY_SECONDS)
         try:
             yield
         finally:
@@ -253,9 +250,8 @@ class Learner:
             self._service.events.tell("learnt", {"tags": report.refreshed})
 
 
-def _service(request: Request) -> Service:
-    found: Service = request.app.state.service
-    return found
+def _service(request: Request) -> Any:
+    return request.app.state.service
 
 
 UsedService = Annotated[Service, Depends(_service)]  # parameter of a route that uses the service

@@ -7,6 +7,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, BinaryIO, Self, TypeAlias
 
+from pydantic import TypeAdapter
+
 from harmonium.errors import FileChangedError, FileTagError, readable
 from harmonium.library.filetags.formats import (
     COMMENT,
@@ -45,9 +47,7 @@ _MARK = b"HMU1"
 class FieldChange:
     """A field that changes."""
 
-    field: (
-        str  # "genre", "mood", "grouping" or "comment"; "harmonium_genre" … for scores; "energy" …
-    )
+    field: str  # one of `FIELDS`, "harmonium_genre" … for scores, or an audio feature
     before: Values
     after: Values
     places: tuple[str, ...]  # such as "TCON"; written to the first, removed from the others
@@ -83,13 +83,7 @@ class FileChange:
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
         """From what `to_dict` gave, perhaps by way of JSON."""
-        fields = tuple(
-            FieldChange(one["field"], *(tuple(one[k]) for k in ("before", "after", "places")))
-            for one in data["fields"]
-        )
-        left_out = tuple(UnwrittenTag(**one) for one in data["left_out"])
-        id3 = Id3Options(**data["id3"])
-        return cls(**{**data, "fields": fields, "left_out": left_out, "id3": id3})
+        return TypeAdapter(cls).validate_python(data)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -119,10 +113,8 @@ class UndoRecord:
             plain = zlib.decompress(data[len(_MARK) :])
             end = 4 + int.from_bytes(plain[:4])
             head: dict[str, Any] = json.loads(plain[4:end])
-            steps = tuple((start, length) for start, length in head.pop("steps"))
-            change = FileChange.from_dict(head.pop("change"))
-            return cls(change=change, steps=steps, literal=plain[end:], **head)
-        except (zlib.error, ValueError, LookupError, TypeError) as error:
+            return TypeAdapter(cls).validate_python(head | {"literal": plain[end:]})
+        except (zlib.error, ValueError, TypeError) as error:
             raise FileTagError(f"The record of changed tags is damaged: {error}.") from error
 
 

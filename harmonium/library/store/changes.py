@@ -34,12 +34,7 @@ from harmonium.library.store.database import (
     to_datetime,
 )
 from harmonium.library.store.opinions import TRIPLE, recount_people
-from harmonium.library.store.schema import (
-    change,
-    changed_value,
-    model,
-    written_file,
-)
+from harmonium.library.store.schema import change, changed_value, model, written_file
 
 TRACK_STATE, MODEL_TAG, SETTING = "track", "model", "setting"
 """The kinds of values; the key is the number of a track, that of a model and a place in its
@@ -80,10 +75,10 @@ class UndoReport:
     change: int  # the number of the change that undid
     ended: int  # opinions that are no longer in force
     revived: int  # opinions that are in force again
-    conflicts: dict[int, int]  # later change → opinions that it touched, so that they were left
+    conflicts: Counter[int]  # later change → opinions that it touched, so that they were left
     files_restored: int
     files_left: dict[str, str]  # path → why the file could not be restored
-    values_restored: dict[str, int] = field(default_factory=dict)
+    values_restored: Counter[str] = field(default_factory=Counter)
     """"track", "model" or "setting" → how many are what they were."""
     values_left: dict[str, str] = field(default_factory=dict)  # value → why it stays as it is
 
@@ -223,14 +218,10 @@ class Changes(LibraryPart):
 
     def files(self, change_id: int) -> Sequence[WrittenFile]:
         """The files that a change wrote to, the latest first."""
-        query = (
-            sa.select(written_file)
-            .where(written_file.c.change_id == change_id)
-            .order_by(written_file.c.id.desc())
-        )
+        query = sa.select(written_file).where(written_file.c.change_id == change_id)
         return [
             WrittenFile(row.id, row.change_id, row.track_id, loaded_path(row), bytes(row.record))
-            for row in self._library.fetch(query)
+            for row in self._library.fetch(query.order_by(written_file.c.id.desc()))
         ]
 
     def undo(self, change_id: int, *, restore: Restore | None = None) -> UndoReport:
@@ -257,7 +248,7 @@ class Changes(LibraryPart):
                     f"changes ({later}) touched all of it. Undo those first."
                 )
             if undone.undone_in_part_by is not None and undone.left is None:
-                report = UndoReport(undone.undone_in_part_by, 0, 0, {}, 0, {})
+                report = UndoReport(undone.undone_in_part_by, 0, 0, Counter(), 0, {})
             else:
                 was = "an undo" if undone.undoes is not None else undone.summary
                 number = self.begin("undo", f"change {change_id} undone: {was}", undoes=change_id)
@@ -280,25 +271,22 @@ class Changes(LibraryPart):
 
     def _undo_values(self, connection: sa.Connection, number: int, report: UndoReport) -> None:
         """Set back what a change had set, and say so in the report."""
-        restored, conflicts = Counter[str](), Counter(report.conflicts)
         last = sa.select(sa.func.max(changed_value.c.change_id))
         query = sa.select(changed_value).where(changed_value.c.change_id == number)
         for row in connection.execute(query.order_by(changed_value.c.id.desc())).all():
             if self._value(row.kind, row.key) == stored_json(row.after):
                 _keep_value(connection, report.change, row.kind, row.key, row.after, row.before)
                 self._write_value(row.kind, row.key, stored_json(row.before))
-                restored[row.kind] += 1
+                report.values_restored[row.kind] += 1
                 continue
             same = (changed_value.c.kind == row.kind, changed_value.c.key == row.key)
             later = connection.scalar(last.where(*same, changed_value.c.id > row.id))
             if later is not None:
-                conflicts[later] += 1
+                report.conflicts[later] += 1
             else:
                 report.values_left[f"{row.kind} {row.key}"] = (
                     "it is no longer what this change made it"
                 )
-        report.values_restored.update(restored)
-        report.conflicts.update(conflicts)
 
 
 def _end_undo(connection: sa.Connection, undone: Change, report: UndoReport) -> UndoReport:
@@ -351,7 +339,7 @@ FROM undo_key k JOIN opinion o ON {_SAME}
 WHERE o.ended_by = :change AND o.begun_by <> :change"""
 
 
-def _plan_opinions(connection: sa.Connection, number: int) -> tuple[int, dict[int, int]]:
+def _plan_opinions(connection: sa.Connection, number: int) -> tuple[int, Counter[int]]:
     """Put the triples that can be undone into the temporary table undo_key."""
     # Returns how many there are, and later change → how many stay as it left them.
     connection.exec_driver_sql("DROP TABLE IF EXISTS undo_key")
@@ -360,14 +348,14 @@ def _plan_opinions(connection: sa.Connection, number: int) -> tuple[int, dict[in
     if connection.dialect.name == "postgresql":
         connection.exec_driver_sql("ANALYZE undo_key")
     later = connection.execute(sa.text(_LATER), {"change": number}).all()
-    conflicts = _set_aside_touched(connection, number, later) if later else {}
+    conflicts = _set_aside_touched(connection, number, later) if later else Counter[int]()
     keys = connection.scalar(sa.text("SELECT count(*) FROM undo_key"))
     return int(keys or 0), conflicts
 
 
 def _set_aside_touched(
     connection: sa.Connection, number: int, rows: Sequence[sa.Row[tuple[int, ...]]]
-) -> dict[int, int]:
+) -> Counter[int]:
     """Take from undo_key what later changes touched; later change → how many."""
     schema = dict.fromkeys([*TRIPLE, "begun_by", "ended_by"], pl.Int64)
     frame = pl.DataFrame([tuple(row) for row in rows], schema=schema, orient="row")
@@ -385,7 +373,7 @@ def _set_aside_touched(
     connection.exec_driver_sql(_DROP_BLOCKED)
     connection.exec_driver_sql("DROP TABLE incoming")
     counts = blocked.drop_nulls("standing").group_by("standing").len().sort("standing")
-    return dict(counts.rows())
+    return Counter(dict(counts.rows()))
 
 
 def _undo_opinions(connection: sa.Connection, number: int, by: int) -> tuple[int, int]:

@@ -314,10 +314,7 @@ def read_frame(connection: sa.Connection, query: sa.Select[Any], schema: Any) ->
 
 
 MIGRATIONS = {  # version → the statements that make its tables out of those of the one before
-    "0009": (
-        "ALTER TABLE feature DROP COLUMN heads",
-        "ALTER TABLE crowd RENAME TO people_count",
-    ),
+    "0009": ("ALTER TABLE feature DROP COLUMN heads", "ALTER TABLE crowd RENAME TO people_count"),
 }
 _OLDEST = "0008"
 

@@ -137,8 +137,7 @@ class StoredModel:
         """The same model without built-in tags that are wrong too often to be written."""
         precision = self.report.get("precision", {})
         wanted = np.arange(len(self.vocabulary)) < self.n_own
-        least = MIN_WRITTEN_PRECISION
-        sure = [(precision.get(tag) or 0) >= least for tag in self.vocabulary]
+        sure = [(precision.get(tag) or 0) >= MIN_WRITTEN_PRECISION for tag in self.vocabulary]
         return self._predicting((wanted | sure) & self.confirmed)
 
     def _predicting(self, wanted: Mask) -> StoredModel:

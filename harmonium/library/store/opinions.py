@@ -100,14 +100,10 @@ class Opinions(LibraryPart):
     def people(self) -> list[Person]:
         """All people who ever said anything, in the order in which they were added."""
         counts = (_distinct(opinion.c.tag_id), _distinct(opinion.c.track_id))
+        said = sa.and_(_IN_FORCE, opinion.c.person_id == people_table.c.id)
         query = (
             sa.select(people_table, *counts)
-            .join_from(
-                people_table,
-                opinion,
-                sa.and_(_IN_FORCE, opinion.c.person_id == people_table.c.id),
-                isouter=True,
-            )
+            .outerjoin_from(people_table, opinion, said)
             .group_by(people_table.c.id)
             .order_by(people_table.c.id)
         )
@@ -309,13 +305,11 @@ class Opinions(LibraryPart):
             people, tags = (pairs(connection, one.c.id, one.c.name) for one in (people_table, tag))
             try:
                 return read_frame(connection, query, schema).select(
-                    pl.col("person_id")
-                    .replace_strict(people, return_dtype=pl.String)
-                    .alias("person"),
-                    "track_id",
-                    pl.col("tag_id").replace_strict(tags, return_dtype=pl.String).alias("tag"),
-                    pl.col("value").cast(pl.Int8),
-                    pl.col("at").cast(pl.Datetime("us", "UTC")),
+                    person=pl.col("person_id").replace_strict(people, return_dtype=pl.String),
+                    track_id="track_id",
+                    tag=pl.col("tag_id").replace_strict(tags, return_dtype=pl.String),
+                    value=pl.col("value").cast(pl.Int8),
+                    at=pl.col("at").cast(pl.Datetime("us", "UTC")),
                 )
             except (pl.exceptions.PolarsError, TypeError) as error:
                 raise damaged("a tag refers to a missing person or name") from error

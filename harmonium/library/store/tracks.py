@@ -114,10 +114,8 @@ class Tracks(LibraryPart):
 
     def count(self, state: str | None = None) -> int:
         """How many there are, of a state, or of any but "forgotten"."""
-        query = sa.select(sa.func.count()).select_from(track)
         wanted = track.c.state != FORGOTTEN if state is None else track.c.state == _checked(state)
-        query = query.where(wanted)
-        return int(self._library.fetch(query)[0][0])
+        return int(self._library.fetch(sa.select(sa.func.count(track.c.id)).where(wanted))[0][0])
 
     def get(self, track_id: int) -> Track:
         """The track of a number, or a LibraryError."""
@@ -128,9 +126,7 @@ class Tracks(LibraryPart):
         text = stored_path(path)["path"]
         places = (track_copy.c.track_id.label("id"), track_copy.c.path, track_copy.c.path_bytes)
         copies = sa.select(*places).where(track_copy.c.path == text)
-        own = sa.select(track.c.id, track.c.path, track.c.path_bytes).where(
-            track.c.path == text, track.c.state != FORGOTTEN
-        )
+        own = sa.select(track.c.id, track.c.path, track.c.path_bytes).where(track.c.path == text)
         own = own.order_by((track.c.state != "present"), track.c.id)
         for row in [*self._library.fetch(own), *self._library.fetch(copies)]:
             if loaded_path(row) == path and (found := self.get(row.id)).state != FORGOTTEN:
@@ -139,10 +135,8 @@ class Tracks(LibraryPart):
 
     def with_sound(self, sound: str) -> list[Track]:
         """The track of a sound, if there is one."""
-        return [
-            _track(row)
-            for row in self._library.fetch(sa.select(track).where(track.c.sound == sound))
-        ]
+        rows = self._library.fetch(sa.select(track).where(track.c.sound == sound))
+        return [_track(row) for row in rows]
 
     def copies(self, ids: ArrayLike) -> dict[int, list[str]]:
         """Track → the paths of other files with its sound, where there are any."""
