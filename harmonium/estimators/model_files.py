@@ -359,7 +359,6 @@ class StoredEstimator(ABC):
 
     @classmethod
     def _from_parts(cls, arrays: Arrays, about: dict[str, Any], *, name: str) -> Self:
-        arrays, about = _renamed(arrays, about)
         if about.get("class") != cls.__name__:
             raise ModelFileError(
                 f"{name} holds a {about.get('class')}, not a {cls.__name__}. "
@@ -385,7 +384,7 @@ def load_model(path: PathLike) -> Any:
     """A fitted model of any class, from a file that its ``save`` wrote."""
     from harmonium import estimators
 
-    arrays, about = _renamed(*read_model(path))
+    arrays, about = read_model(path)
     kind = about.get("class")
     if kind not in estimators.__all__:
         raise ModelFileError(
@@ -393,20 +392,6 @@ def load_model(path: PathLike) -> Any:
             f"{', '.join(estimators.__all__)}."
         )
     return getattr(estimators, kind)._from_parts(arrays, about, name=f"'{path}'")
-
-
-def _renamed(arrays: Arrays, about: dict[str, Any]) -> tuple[Arrays, dict[str, Any]]:
-    """A model of an older version, as this one has it."""
-    parameters = about.get("parameters")
-    if isinstance(parameters, dict) and isinstance(parameters.get("scale_features"), bool):
-        kind = "standard" if parameters["scale_features"] else "none"
-        about = about | {"parameters": parameters | {"scale_features": kind}}
-    if about.get("class") != "ExactLogisticTagger":
-        return arrays, about
-    about = about | {"class": "LogisticTagger", "best_epoch": 0}
-    about["parameters"] = {"solver": "newton", **about.get("parameters", {})}
-    history = ("log_likelihood", "auc", "seconds")
-    return arrays | {f"history.{name}": np.zeros(0) for name in history}, about
 
 
 def _json_value(value: Any) -> Any:

@@ -1,8 +1,8 @@
 """The tags of music, from its features and from observed tags: one `Tagger` of several layers.
 
 1. The library's own model: a file of ``DiscriminativeRBM`` or ``LogisticTagger`` (safetensors)
-   with a few more arrays: held-out probabilities of the tracks learnt from, which tags people give
-   together, and perhaps a logistic regression whose log-odds are averaged with the RBM's.
+   with a few more arrays: held-out probabilities of the tracks learnt from, and which tags people
+   give together.
 2. The built-in model, whose file the own model holds. A tag that both have is one's own: its
    log-odds are the mean of the two, with the weight that training gave them. Where training found
    it better, the built-in model's log-odds are further inputs of one's own.
@@ -62,12 +62,11 @@ from harmonium.library.store.tracks import FULL, SoundVectors, current_space, up
 if TYPE_CHECKING:
     from harmonium.library.library import Progress
 
-# "ExactLogisticTagger" is what the first libraries call a LogisticTagger
-PARAMETERS = {"DiscriminativeRBM": "UWcd", "LogisticTagger": "Wd", "ExactLogisticTagger": "Wd"}
+PARAMETERS = {"DiscriminativeRBM": "UWcd", "LogisticTagger": "Wd"}
 """The classes of stored models, and the names of their parameters."""
-LINEAR = "linear."  # the prefix of the arrays of a logistic regression beside an RBM
 FEATURE = "feature"  # the group of audio features; people's tags of these names are moods
-VALUES = "values."  # that of one whose outputs follow the tags: audio features, which are no tags
+VALUES = "values."  # the prefix of the arrays of a logistic regression beside an RBM: its outputs
+# follow the tags, and are audio features
 MUSIC = "music."  # that of one that tells music from other sounds
 SPOKEN = ("comedy", "comedy/spoken", "spoken word")  # genres that need not be music
 MIN_PROBABILITY = 1e-4  # distance from 0 and 1 at which probabilities are clipped for log-odds
@@ -186,8 +185,8 @@ class Tagger:
 
     @cached_property
     def curves(self) -> "list[PrecisionCurve]":
-        """The precision curve of each tag that the model was trained with; none of older models."""
-        return curves_from_arrays(self.arrays) or []
+        """The precision curve of each tag that the model was trained with, or none."""
+        return curves_from_arrays(self.arrays)
 
     def precision(self, place: int, probability: float) -> float | None:
         """The share of held-out tracks of at least this probability that have the tag.
@@ -324,11 +323,6 @@ class _ModelFile:
         x, given = self.scaling(X).astype(np.float64), observed
         observed = given[:, : self.n_tags]
         P = self._by_rbm(x, observed) if "params.U" in self.arrays else self._linear(x, "params.")
-        if f"{LINEAR}W" in self.arrays:
-            scaling = self.scaling._replace(
-                mean=self.arrays[f"{LINEAR}mean"], scale=self.arrays[f"{LINEAR}scale"]
-            )
-            P = mix(P, self._linear(scaling(X).astype(np.float64), LINEAR), np.float32(0.5))
         correction = model_files.stored_recalibration(self.arrays, observed.shape[1])
         P = P if correction is None else correction(P, model_files.observed_fraction(observed))
         if f"{VALUES}W" in self.arrays:
@@ -378,7 +372,8 @@ def unpack(data: bytes) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
     way_out = "`harmonium train` makes a new one."
     arrays, about = model_files.from_bytes(data, name="The stored model", way_out=way_out)
     if about.get("class") not in PARAMETERS:
-        raise ModelFileError(f"The stored model is a {about.get('class')}, which is unknown.")
+        kind = about.get("class")
+        raise ModelFileError(f"The stored model is a {kind}, which is unknown. {way_out}")
     try:
         names = PARAMETERS[about["class"]]
         params = {key: model_files.stored_parameter(arrays, f"params.{key}") for key in names}
@@ -700,6 +695,11 @@ def builtin_kinds() -> dict[str, str]:
 # How often a tag is right. -----------------------------------------------------------------------
 
 
+RANKED: dict[str, Any] = dict.fromkeys(("thresholds", "effective", "expected"), np.float32)
+RANKED |= dict.fromkeys(("chosen", "right"), np.int32)
+"""What a curve has for each rank, and in which precision it is stored."""
+
+
 @dataclass(frozen=True, eq=False)
 class PrecisionCurve:
     """Held-out tracks of a tag by probability, from the most probable on; arrays (n_ranks,)."""
@@ -770,30 +770,23 @@ def threshold_for(curve: PrecisionCurve, precision: float) -> float:
     return threshold
 
 
-def precision_curves(model: StoredModel) -> list[PrecisionCurve] | None:
-    """The curve of each tag of a stored model; None for an older one, or one without its bytes."""
+def precision_curves(model: StoredModel) -> list[PrecisionCurve]:
+    """The curve of each tag of a stored model; none where it has none."""
     if not model.bytes:
-        return None
+        return []
     return curves_from_arrays(model_files.from_bytes(model.bytes, name="The stored model")[0])
 
 
-def curves_from_arrays(arrays: Mapping[str, NDArray[Any]]) -> list[PrecisionCurve] | None:
-    """What `curves_to_arrays` was given, or None."""
-    # Older models do not know which tracks go together; they count each for itself.
-    if "curves.ends" not in arrays:
-        return None
-    thresholds, chosen = arrays["curves.thresholds"], arrays["curves.chosen"]
-    effective = arrays.get("curves.effective", chosen)
-    expected = arrays.get("curves.expected", thresholds)  # at least
+def curves_from_arrays(arrays: Mapping[str, NDArray[Any]]) -> list[PrecisionCurve]:
+    """What `curves_to_arrays` was given, or nothing."""
+    if "curves.expected" not in arrays:
+        return []
+    wide: dict[Any, Any] = {np.float32: np.float64, np.int32: np.int64}
+    columns = {name: arrays[f"curves.{name}"].astype(wide[kind]) for name, kind in RANKED.items()}
     ends = arrays["curves.ends"].tolist()
     return [
         PrecisionCurve(
-            thresholds=thresholds[begin:end].astype(np.float64),
-            chosen=chosen[begin:end].astype(np.int64),
-            right=arrays["curves.right"][begin:end].astype(np.int64),
-            positives=int(positives),
-            effective=effective[begin:end].astype(np.float64),
-            expected=expected[begin:end].astype(np.float64),
+            positives=int(positives), **{name: x[begin:end] for name, x in columns.items()}
         )
         for begin, end, positives in zip([0, *ends], ends, arrays["curves.positives"], strict=False)
     ]
@@ -802,8 +795,7 @@ def curves_from_arrays(arrays: Mapping[str, NDArray[Any]]) -> list[PrecisionCurv
 def thresholds_for(model: StoredModel, precision: float | None) -> Floats | None:
     """(n_tags,) from which probability on each tag is right with this share; else `UNREACHABLE`."""
     # None if no precision is asked for, or the model knows none.
-    curves = None if precision is None else precision_curves(model)
-    if precision is None or curves is None:
+    if precision is None or not (curves := precision_curves(model)):
         return None
     found = np.full(len(model.vocabulary), UNREACHABLE)
     found[: len(curves)] = [threshold_for(curve, precision) for curve in curves]

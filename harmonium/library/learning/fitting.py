@@ -40,7 +40,7 @@ from harmonium.library.learning.examples import (
     by_columns,
 )
 from harmonium.library.store.models import UNREACHABLE
-from harmonium.library.tagger import PrecisionCurve, keep_compiled
+from harmonium.library.tagger import RANKED, PrecisionCurve, keep_compiled
 
 TrainingProgress = Callable[[str, int, int], None]  # (what, fits done, of how many or 0)
 
@@ -455,12 +455,10 @@ def _earlier(groups: NDArray[Any]) -> NDArray[np.int64]:
 
 def curves_to_arrays(curves: Sequence[PrecisionCurve]) -> dict[str, NDArray[Any]]:
     """As arrays of a model file: the curves one after the other, and where each ends."""
-    return {
-        "curves.thresholds": np.concatenate([one.thresholds for one in curves]).astype(np.float32),
-        "curves.chosen": np.concatenate([one.chosen for one in curves]).astype(np.int32),
-        "curves.right": np.concatenate([one.right for one in curves]).astype(np.int32),
-        "curves.effective": np.concatenate([one.effective for one in curves]).astype(np.float32),
-        "curves.expected": np.concatenate([one.expected for one in curves]).astype(np.float32),
-        "curves.positives": np.array([one.positives for one in curves], np.int32),
-        "curves.ends": np.cumsum([len(one.chosen) for one in curves]).astype(np.int32),
+    arrays: dict[str, NDArray[Any]] = {
+        f"curves.{name}": np.concatenate([getattr(one, name) for one in curves]).astype(kind)
+        for name, kind in RANKED.items()
     }
+    arrays["curves.positives"] = np.array([one.positives for one in curves], np.int32)
+    arrays["curves.ends"] = np.cumsum([len(one.chosen) for one in curves]).astype(np.int32)
+    return arrays

@@ -303,13 +303,13 @@ def _with_builtin_tags(
     thresholds = np.concatenate([stored.thresholds, known.thresholds[new]])
     shared = {name: known.report[name] for name in ("aliases", "precision", "unconfirmed")}
     report = stored.report | {"own": len(own)} | shared
-    known_curves = tagger.precision_curves(known) or []
+    known_curves = tagger.precision_curves(known)
     arrays = {
         tagger.PART: np.frombuffer(known.bytes, np.uint8),
         tagger.PLACES: np.array([tags.index(tag) for tag in known.vocabulary]),
     }
     stored = replace(stored, vocabulary=tags, thresholds=thresholds, report=report)
-    return stored, [*curves, *(known_curves[j] for j in new if known_curves)], arrays
+    return stored, [*curves, *(known_curves[j] for j in new)], arrays
 
 
 def _scores(
