@@ -8,15 +8,15 @@ import re
 import sys
 import warnings
 from collections.abc import Mapping
-from contextlib import suppress
 from importlib import import_module
-from typing import Annotated, Any, ClassVar
+from typing import Any, ClassVar
 
 import typer
 from typer.core import TyperCommand, TyperGroup
 
 from harmonium import __version__
 from harmonium.commands import INTERRUPTED, NOTHING_DONE, PIPE_CLOSED
+from harmonium.commands.options import flag
 from harmonium.errors import HarmoniumError, HarmoniumWarning
 
 # A new command is a line here: its name, its module, and the first line of its docstring.
@@ -131,23 +131,6 @@ class Commands(Group):
             typer.echo("Stopped.", err=True)
             raise typer.Exit(INTERRUPTED) from None
 
-    def main(self, args: Any = None, *others: Any, **options: Any) -> Any:
-        """Run the command that the arguments call, by default those of the process."""
-        try:
-            return super().main(args, *others, **options)
-        except SystemExit as end:
-            if args is None and end.code == INTERRUPTED and "jax" in sys.modules:
-                _leave(INTERRUPTED)
-            raise
-
-
-def _leave(code: int) -> None:
-    """End the process at once, since a computation of JAX that outlives Ctrl-C may crash later."""
-    for stream in (sys.stdout, sys.stderr):
-        with suppress(OSError, ValueError):
-            stream.flush()
-    os._exit(code)
-
 
 def imported_command(name: str) -> Any:
     """A command with its options and its whole help."""
@@ -186,12 +169,7 @@ def _print_version(wanted: bool) -> None:
 
 @app.callback()
 def options(
-    version: Annotated[
-        bool,
-        typer.Option(
-            "--version", callback=_print_version, is_eager=True, help="Print the version."
-        ),
-    ] = False,
+    version: bool = flag("Print the version.", "--version", callback=_print_version, is_eager=True),
 ) -> None:
     """Options before the command."""
 
@@ -241,6 +219,8 @@ def main() -> None:
     except SystemExit as end:
         if isinstance(end.__context__, BrokenPipeError):  # to Typer and Rich, a plain 1
             sys.exit(PIPE_CLOSED)
+        if end.code == INTERRUPTED and "jax" in sys.modules:
+            os._exit(INTERRUPTED)  # a computation of JAX that outlives Ctrl-C may crash later
         raise
     except BrokenPipeError:
         sys.exit(PIPE_CLOSED)

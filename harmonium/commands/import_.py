@@ -19,8 +19,7 @@ if TYPE_CHECKING:
 
 MAX_PEOPLE = 5  # people who are named
 MAX_SHOWN = 10  # rows without a track that are shown
-NO_TABLE = "Name a table, or pass --from-files."
-COUNTS = ("n_rows", "n_matched", "n_added", "n_tracks", "n_tags")
+COUNTS = ("n_rows", "n_matched", "n_added", "n_tracks", "n_tags", "change")
 Column = str | None
 
 
@@ -92,9 +91,10 @@ def import_(
             done = opened.import_features(features, **which, dry_run=dry_run)
         _show_features(out, done, dry_run)
         raise typer.Exit(IN_PART if done.unmatched else 0)
-    if (table is None) != from_files:
-        words = "Name a table or pass --from-files, not both." if from_files else NO_TABLE
-        raise typer.BadParameter(words)
+    if table is None and not from_files:
+        raise typer.BadParameter("Name a table, or pass --from-files.")
+    if table is not None and from_files:
+        raise typer.BadParameter("Name a table or pass --from-files, not both.")
     if no_split and split is not None:
         raise typer.BadParameter("Use --split or --no-split, not both.")
     if unmatched is not None:
@@ -143,19 +143,7 @@ def _show_features(out: Output, report: FeatureReport, dry_run: bool) -> None:
 
 def _show(out: Output, report: ImportReport, *, dry_run: bool, replaced: bool) -> None:
     """What was done on the standard output, what was not on the standard error."""
-    names = (
-        "change",
-        *COUNTS,
-        "n_own",
-        "people",
-        "left_out",
-        "ignored",
-        "split",
-        "whole",
-        "renamed",
-    )
-    record = {name: getattr(report, name) for name in names}
-    out.json(record | {"unmatched": report.unmatched.to_dicts()})
+    out.json(report)
     if out.form == "json":
         return
     if out.is_terminal:
@@ -163,8 +151,7 @@ def _show(out: Output, report: ImportReport, *, dry_run: bool, replaced: bool) -
         if dry_run:
             _show_splits(out, report)
     else:
-        numbers = {name: record[name] or 0 for name in (*COUNTS, "change")}
-        out.table((), [(name.removeprefix("n_"), n) for name, n in numbers.items()])
+        out.table((), [(name.removeprefix("n_"), getattr(report, name) or 0) for name in COUNTS])
     for reason, n in report.left_out.items():
         hint = ". --encoding names another, such as cp1252" if "UTF-8" in reason else ""
         out.note(f"{n:,} skipped: {reason}{hint}")

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from harmonium.library.index import IndexReport
 
 MAX_SHOWN = 20  # files of each kind that are shown
+LISTS = "new moved changed retagged back missing copies forgotten unreadable".split()
 SECTIONS = {  # what `doctor` finds → title and columns
     "unreadable": ("Unreadable files", ("File", "Reason")),
     "missing": ("Missing files", ("File",)),
@@ -121,16 +122,7 @@ def _opened(place: str | None, paths: list[Path]) -> Library:
 
 def _show(out: Output, report: IndexReport, n_tracks: int, seconds: float) -> None:
     """How many files of each kind; on a terminal also which ones, if it matters."""
-    counts = {
-        "new": len(report.new),
-        "moved": len(report.moved),
-        "changed": len(report.changed),
-        "retagged": len(report.retagged),
-        "back": len(report.back),
-        "missing": len(report.missing),
-        "copies": len(report.copies),
-        "forgotten": len(report.forgotten),
-        "unreadable": len(report.unreadable),
+    counts = {name: len(getattr(report, name)) for name in LISTS} | {
         "unreadable as before": len(report.still_unreadable),
         "unchanged": report.unchanged,
     }
@@ -138,11 +130,9 @@ def _show(out: Output, report: IndexReport, n_tracks: int, seconds: float) -> No
         others = {"hidden folders": len(report.hidden), "tracks in the library": n_tracks}
         out.table((), (counts | others).items())
         return
-    words = {"copies": "copy"}
-    shown = [
-        f"{n:,} {words.get(name, name) if n == 1 else name}" for name, n in counts.items() if n
-    ]
-    files = ", ".join(shown) or "no files"
+    if len(report.copies) == 1:
+        counts = {"copy" if name == "copies" else name: n for name, n in counts.items()}
+    files = ", ".join(f"{n:,} {name}" for name, n in counts.items() if n) or "no files"
     out.say(f"{files}; {counted(n_tracks, 'track')} in the library; {seconds:.1f} s")
     copies = [(path, of) for path, of in report.copies if path not in report.known_copies]
     for title, lines in {
@@ -177,25 +167,22 @@ def doctor(
         health = opened.doctor(doubts)
     out = Output(as_json)
     out.json(_record(health))
-    sections = _sections(health, out.is_terminal)
-    if out.is_terminal:
-        for kind, (title, columns) in SECTIONS.items():
-            rows = sections[kind]
-            if not rows:
-                continue
-            most = len(rows) if kind == "doubt" else limit
-            headings = columns + ("",) * (max(map(len, rows)) - len(columns))
-            out.table(headings, rows[:most], title=f"{title}: {len(rows):,}")
-            if len(rows) > most:
-                out.say(f"and {len(rows) - most:,} more; --json lists all")
-            out.say("")
-        if health.doubts is None:
-            out.say("No model yet, so people's tags cannot be checked; run `harmonium train`.")
-        elif not any(sections.values()):
-            out.say("No problems found.")
-    else:
-        for kind, rows in sections.items():
+    found = {kind: rows for kind, rows in _sections(health, out.is_terminal).items() if rows}
+    for kind, rows in found.items():
+        if not out.is_terminal:
             out.table((), [(kind, *row) for row in rows])
+            continue
+        title, columns = SECTIONS[kind]
+        most = len(rows) if kind == "doubt" else limit
+        headings = columns + ("",) * (max(map(len, rows)) - len(columns))
+        out.table(headings, rows[:most], title=f"{title}: {len(rows):,}")
+        if len(rows) > most:
+            out.say(f"and {len(rows) - most:,} more; --json lists all")
+        out.say("")
+    if health.doubts is None:
+        out.hint("No model yet, so people's tags cannot be checked; run `harmonium train`.")
+    elif not found:
+        out.hint("No problems found.")
     raise typer.Exit(0 if health.is_well else IN_PART)
 
 

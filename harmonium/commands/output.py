@@ -156,6 +156,8 @@ class Output:
 
 def plain(value: Any) -> Any:
     """A record, or a value with records in it, as JSON has it."""
+    if hasattr(value, "to_dicts"):  # a table
+        return value.to_dicts()
     if hasattr(value, "to_dict"):
         return plain(value.to_dict())
     if is_dataclass(value):

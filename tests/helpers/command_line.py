@@ -1,5 +1,6 @@
 """Running commands in this process."""
 
+import os
 import sys
 from contextlib import redirect_stderr, redirect_stdout
 from io import StringIO
@@ -9,7 +10,6 @@ from unittest import mock
 import pytest
 from typer.testing import CliRunner
 
-from harmonium import cli
 from harmonium.cli import app, main
 
 SAYS_WHAT_IS_LOADED = """
@@ -41,7 +41,7 @@ def run_main(*arguments):
         redirect_stdout(StringIO()) as out,
         redirect_stderr(StringIO()) as err,
         mock.patch.object(sys, "argv", line),
-        mock.patch.object(cli, "_leave"),
+        mock.patch.object(os, "_exit"),
         pytest.raises(SystemExit) as end,
     ):
         main()
