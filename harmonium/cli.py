@@ -16,7 +16,6 @@ from typer.core import TyperCommand, TyperGroup
 
 from harmonium import __version__
 from harmonium.commands import INTERRUPTED, NOTHING_DONE, PIPE_CLOSED
-from harmonium.commands.options import flag
 from harmonium.errors import HarmoniumError, HarmoniumWarning
 
 # A new command is a line here: its name, its module, and the first line of its docstring.
@@ -133,16 +132,17 @@ class Commands(Group):
 
 
 def imported_command(name: str) -> Any:
-    """A command with its options and its whole help."""
-    module, _, attribute = Commands.listed[name][0].partition(":")
+    """A command with its options and its whole help; a `typer.Typer` is a group of commands."""
+    place, summary, _ = Commands.listed[name]
+    module, _, attribute = place.partition(":")
     found = getattr(import_module(module), attribute)
     if isinstance(found, typer.Typer):
         for one in found.registered_commands:
             one.cls = Command
-        found.info.cls = Group
+        found.info.cls, found.info.help, found.info.no_args_is_help = Group, summary, True
         command: Any = typer.main.get_group(found)
     else:
-        alone = typer.Typer(add_completion=False, rich_markup_mode="rich")
+        alone = typer.Typer(add_completion=False)
         alone.command(name, cls=Command)(found)
         command = typer.main.get_command(alone)
     command.name = name
@@ -152,7 +152,6 @@ def imported_command(name: str) -> Any:
 app = typer.Typer(
     cls=Commands,
     no_args_is_help=True,
-    rich_markup_mode="rich",
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
     help="Learn how you tag music, and tag the rest of it.",
@@ -169,7 +168,9 @@ def _print_version(wanted: bool) -> None:
 
 @app.callback()
 def options(
-    version: bool = flag("Print the version.", "--version", callback=_print_version, is_eager=True),
+    version: bool = typer.Option(
+        False, "--version", callback=_print_version, is_eager=True, help="Print the version."
+    ),
 ) -> None:
     """Options before the command."""
 

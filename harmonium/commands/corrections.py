@@ -12,7 +12,7 @@ from rich.text import Text
 
 from harmonium.commands import INTERRUPTED, exit_code, options
 from harmonium.commands.options import argument, flag, number, value
-from harmonium.commands.output import Cell, Output, has_reader, percent
+from harmonium.commands.output import Cell, Output, has_reader, percent, to_undo
 from harmonium.errors import DataError, HarmoniumError, counted
 
 if TYPE_CHECKING:
@@ -88,12 +88,9 @@ def say(
         said = opened.say(track, yes=yes, no=no, unsay=unsaid, person=person, learn=False)
         learnt = None if said.change is None else learn(out, opened)
     out.json({"track": said.track.id, "change": said.change})
-    if said.change is None:
-        out.say(f"{said.track.name}: nothing new.")
-        return
     words = [*yes, *(f"not {tag}" for tag in no), *(f"{tag} withdrawn" for tag in unsaid)]
-    out.say(f"{said.track.name}: {', '.join(words)}", learnt)
-    out.say(f"To undo: harmonium undo {said.change}")
+    new = "nothing new." if said.change is None else ", ".join(words)
+    out.say(f"{said.track.name}: {new}", learnt, to_undo(said.change))
 
 
 def review(
@@ -170,7 +167,7 @@ class _Review:
                 f"As trained, it guesses {gain.right_before:,} of {gain.n:,} right; learning from "
                 f"each answer before the next, {gain.right_now:,}."
             )
-        self.out.say(f"To undo: harmonium undo {self.change}")
+        self.out.say(to_undo(self.change))
 
     def _learn(self) -> None:
         if self.n_answers > self.n_learnt:
@@ -242,7 +239,7 @@ def rename(
         out.say(f"{counted(done.n_dropped, 'track')} had both; opinions about {done.new} stay.")
     if done.needs_training:
         out.say(f"The model knew both and predicts {done.new} as before until you train again.")
-    out.say(f"To undo: harmonium undo {done.change}")
+    out.say(to_undo(done.change))
 
 
 def hide(
@@ -268,7 +265,7 @@ def hide(
     out.json({"change": change, "hidden": hidden})
     if tags:
         verb = "is" if len(tags) == 1 else "are"
-        out.say(f"{', '.join(tags)} {verb} hidden. To undo: harmonium undo {change}")
+        out.say(f"{', '.join(tags)} {verb} hidden. {to_undo(change)}")
     elif hidden:
         out.table(("Hidden",), [(spellings.get(name, name),) for name in hidden])
     elif not as_json:
@@ -302,10 +299,8 @@ def kind(
             raise DataError(f"Which kind? For example: harmonium kind {new!r} mood")
         change = opened.set_kind(*tags, kind=new)
     out.json({"change": change, "kind": new})
-    if change is None:
-        out.say("Nothing changed.")
-    else:
-        out.say(f"{', '.join(tags)}: {new}. To undo: harmonium undo {change}")
+    done = f"{', '.join(tags)}: {new}. {to_undo(change)}"
+    out.say("Nothing changed." if change is None else done)
 
 
 def forget(
@@ -328,8 +323,7 @@ def forget(
         learn(out, opened)
     out.json({"tracks": [track.id for track in found], "change": change})
     name = found[0].name if len(found) == 1 else counted(len(found), "track")
-    out.say(f"{name} removed from the library; no file was touched.")
-    out.say(f"To undo: harmonium undo {change}")
+    out.say(f"{name} removed from the library; no file was touched.", to_undo(change))
 
 
 def undo(

@@ -13,12 +13,7 @@ from harmonium.commands.options import flag, number, value
 from harmonium.commands.output import Cell, Output, share_bar
 from harmonium.errors import counted
 
-app = typer.Typer(
-    no_args_is_help=True,
-    rich_markup_mode="rich",
-    help="List, describe and download the public datasets.",
-)
-
+app = typer.Typer()
 FOLDER = value(
     "DIR",
     "The data folder, with a subfolder per dataset; by default HARMONIUM_DATA, else your data "
@@ -41,13 +36,8 @@ def list_datasets(folder: Path | None = FOLDER, as_json: bool = options.JSON) ->
     infos = [datasets.info(name) for name in datasets.names(folder)]
     found = {info.name: datasets.is_found(info, folder) for info in infos}
     names = ("name", "title", "items", "tags", "features", "triples", "audio")
-    out.json(
-        [
-            {name: getattr(info, name) for name in names}
-            | {"folder": found[info.name] and str(found[info.name])}
-            for info in infos
-        ]
-    )
+    facts = [{name: getattr(info, name) for name in names} for info in infos]
+    out.json([one | {"folder": found[one["name"]] and str(found[one["name"]])} for one in facts])
     roots = datasets.data_folders(folder)
     columns = ["Name", ">Items", ">Tags", ">Features", ">Triples", "Audio", "Folder"]
     rows: list[list[Cell]] = [
@@ -56,7 +46,7 @@ def list_datasets(folder: Path | None = FOLDER, as_json: bool = options.JSON) ->
             *("-" if n is None else n for n in (info.items, info.tags, info.features)),
             info.triples or "counts",
             "yes" if info.audio else "no",
-            Text("not found", "yellow") if path is None else _below(path, roots),
+            Text("not found", "yellow") if path is None else _short(path, roots[0]),
         ]
         for info, path in zip(infos, found.values(), strict=True)
     ]
@@ -64,7 +54,7 @@ def list_datasets(folder: Path | None = FOLDER, as_json: bool = options.JSON) ->
         columns.append("What it is")
         rows = [[*row, Text(info.title, "dim")] for row, info in zip(rows, infos, strict=True)]
     out.table(columns, rows)
-    out.hint("", Text("Searched: " + ", ".join(map(_from_home, roots)), style="dim"))
+    out.hint("", Text("Searched: " + ", ".join(map(_short, roots)), style="dim"))
     missing = next((name for name, path in found.items() if path is None), None)
     if missing is not None:
         out.hint(Text(f"How to get a missing one: harmonium data show {missing}", style="dim"))
@@ -89,7 +79,22 @@ def show_dataset(
     facts = describe(datasets.load(name, folder), n_tags=tags)
     path = datasets.is_found(datasets.info(name), folder)
     out.json({**facts, "folder": str(path)})
-    _describe(out, facts, path)
+    out.say(Text.assemble((facts["name"], "bold cyan"), "  ", (facts["title"], "bold")))
+    out.say(facts["summary"], "")
+    out.pairs(_sizes(facts))
+    if most_used := facts["top_tags"]:
+        largest, n_items = max(tag["positive"] for tag in most_used) or 1, facts["items"]
+        lines = [
+            (tag["tag"], n, f"{n / n_items:.1%}", share_bar(n / largest))
+            for tag in most_used
+            for n in [tag["positive"]]
+        ]
+        out.hint("")
+        out.table(("Most used tags", ">Items", ">Share", ""), lines)
+    out.hint("")
+    terms = {key: facts[key.lower()] for key in ("Licence", "Homepage")}
+    folder_shown = "" if path is None else _short(path)
+    out.pairs({"Cite": facts["citation"], **terms, "Folder": folder_shown})
 
 
 @app.command("download")
@@ -123,14 +128,13 @@ def download_dataset(
     out.say(f"{what}: {paths[0].parent}", f"Next: harmonium data show {name}")
 
 
-def _describe(out: Output, facts: dict[str, Any], path: Path | None) -> None:
-    """The page that `data show` prints."""
+def _sizes(facts: dict[str, Any]) -> dict[str, str]:
+    """What `data show` says about the contents."""
     total = sum(facts["labels"].values()) or 1
     triples, listeners = facts["triples"], facts["listeners_per_item"]
+    counts = {name: facts[name.lower()] for name in ("Items", "Tags", "Features")}
     rows = {
-        "Items": _number(facts["items"]),
-        "Tags": _number(facts["tags"]),
-        "Features": _number(facts["features"]),
+        **{name: "-" if n is None else f"{n:,}" for name, n in counts.items()},
         "Triples": triples and f"{triples:,} by {facts['users']:,} users",
         "Listeners": listeners and "{} to {} per item".format(*listeners),
         "Groups": ", ".join(f"{facts[key]:,} {key}" for key in ("tracks", "artists") if facts[key]),
@@ -142,37 +146,12 @@ def _describe(out: Output, facts: dict[str, Any], path: Path | None) -> None:
             for kind, count in facts["labels"].items()
         ),
     }
-    terms = {
-        "Cite": facts["citation"],
-        "Licence": facts["licence"],
-        "Homepage": facts["homepage"],
-        "Folder": "" if path is None else _from_home(path),
-    }
-    out.say(Text.assemble((facts["name"], "bold cyan"), "  ", (facts["title"], "bold")))
-    out.say(facts["summary"], "")
-    out.pairs({key: value for key, value in rows.items() if value})
-    if tags := facts["top_tags"]:
-        largest, n_items = max(tag["positive"] for tag in tags) or 1, facts["items"]
-        lines = [
-            (tag["tag"], n, f"{n / n_items:.1%}", share_bar(n / largest))
-            for tag in tags
-            for n in [tag["positive"]]
-        ]
-        out.hint("")
-        out.table(("Most used tags", ">Items", ">Share", ""), lines)
-    out.hint("")
-    out.pairs(terms)
+    return {key: value for key, value in rows.items() if value}
 
 
-def _number(value: int | None) -> str:
-    return "-" if value is None else f"{value:,}"
-
-
-def _below(path: Path, roots: list[Path]) -> str:
-    """The path below the first data folder, if it is in that one."""
-    return str(path.relative_to(roots[0])) if path.is_relative_to(roots[0]) else _from_home(path)
-
-
-def _from_home(path: Path) -> str:
+def _short(path: Path, root: Path | None = None) -> str:
+    """The path below a folder, or from the user's home, if it is in one of them."""
+    if root is not None and path.is_relative_to(root):
+        return str(path.relative_to(root))
     home = Path.home()
     return f"~/{path.relative_to(home)}" if path.is_relative_to(home) else str(path)

@@ -16,7 +16,6 @@ from harmonium.commands.output import Flow, Output, percent, plain_table
 if TYPE_CHECKING:
     from harmonium.demo import DemoEvaluation, DemoMusic
     from harmonium.library import Library
-    from harmonium.library.snapshot import SearchResult
     from harmonium.library.store.models import StoredModel
 
 MIN_TRACKS = 40  # people tag half of the tracks, and training needs 20 tagged ones
@@ -38,7 +37,6 @@ def demo(
     Example: harmonium demo /tmp/demo --tracks 100
     """
     from harmonium import demo as steps
-    from harmonium.demo import NEXT_STEPS, write_page
     from harmonium.engine import available_cores
     from harmonium.library import Library
 
@@ -49,19 +47,25 @@ def demo(
     artists = music.collection.clips["artist"].n_unique()
     out.say(f"{tracks} tracks of 10 seconds by {artists} invented artists.")
     with Library.open(music.folder / steps.LIBRARY) as library:
-        n_given = _listen(out, library, music, folder, n_jobs)
+        _listen(out, library, music, folder, n_jobs)
         model = _learn(out, library, seed)
         evaluation = steps.evaluate(library, music, model)
-        _show_evaluation(out, music, evaluation)
+        _show_evaluation(out, evaluation)
         query = steps.choose_query(evaluation, model)
-        found = _search(out, library, query)
+        _head(out, 7, "Searching", f"harmonium search '{query}'")
+        found = library.search(query, limit=HITS_SHOWN)
+    rows = [
+        (hit.track.name, "people say so" if hit.source == "people" else hit.probability)
+        for hit in found
+    ]
+    out.table(("Track", ">Probability"), rows)
     _head(out, 8, "Look and listen", "open this page in a browser")
-    page = write_page(music, model, evaluation, query, found, n_given)
+    page = steps.write_page(music, model, evaluation, query, found)
     out.say(Text(str(page), style="bold"), "")
     out.say(f"Done in {time.monotonic() - began:.0f} s. Next, with your own music:")
-    width = max(len(command) for command, _ in NEXT_STEPS)
-    for command, why in NEXT_STEPS:
-        out.say(Text.assemble("  ", (f"{command:<{width}}", "cyan"), f"   # {why}"))
+    for line in steps.NEXT_STEPS.splitlines():
+        command, hash, why = line.partition("#")
+        out.say(Text.assemble("  ", (command, "cyan"), hash, why))
     place = folder / steps.LIBRARY
     out.say(f"To continue with this collection, add --library {place} to a command.")
     out.say(Text.assemble("In a browser: ", (f"harmonium serve --library {place}", "cyan")))
@@ -71,8 +75,8 @@ def _head(out: Output, number: int, title: str, how: str) -> None:
     out.say("", Text.assemble((f"{number}. {title}", "bold"), "   ", (how, "dim")))
 
 
-def _listen(out: Output, library: Library, music: DemoMusic, folder: Path, jobs: int) -> int:
-    """Index the music and import the tags; how many they are."""
+def _listen(out: Output, library: Library, music: DemoMusic, folder: Path, jobs: int) -> None:
+    """Index the music and import the tags."""
     from harmonium.demo import AUDIO, PEOPLE, TAGS, import_tags
 
     _head(out, 2, "Listening", f"harmonium index {folder / AUDIO}")
@@ -93,7 +97,6 @@ def _listen(out: Output, library: Library, music: DemoMusic, folder: Path, jobs:
         f"{given.n_tags} different ones, each with their own words, habits and mistakes. Nobody "
         "tagged the other half."
     )
-    return given.n_matched
 
 
 def _learn(out: Output, library: Library, seed: int) -> StoredModel:
@@ -118,31 +121,20 @@ def _learn(out: Output, library: Library, seed: int) -> StoredModel:
     return model
 
 
-def _show_evaluation(out: Output, music: DemoMusic, evaluation: DemoEvaluation) -> None:
+def _show_evaluation(out: Output, evaluation: DemoEvaluation) -> None:
     _head(out, 6, "How good is that?", "the half that nobody tagged, against the truth")
-    scores = [(tag, n, f"{auc:.2f}") for tag, n, auc in evaluation.tag_aucs()[:TAGS_SHOWN]]
+    scores = [(tag, n, f"{auc:.2f}") for tag, n, auc in evaluation.tag_aucs[:TAGS_SHOWN]]
     out.table(("Tag", ">Trained on", ">AUC"), scores)
-    mean = Text(f"{evaluation.auc.mean:.3f}", style="bold")
+    mean = Text(f"{evaluation.mean_auc:.3f}", style="bold")
     what = f"Mean AUC of all {len(evaluation.tags)} tags: "
     out.say(Text.assemble(what, mean, " (0.5 is chance, 1 is perfect)"), "")
     tracks = plain_table("Track", "Its most likely tags (✓ true)")
-    n = len(evaluation.rows)
+    n = len(evaluation.clips)
     for i in range(0, n, max(1, n // TRACKS_SHOWN))[:TRACKS_SHOWN]:
-        clip = music.collection.clips.row(int(evaluation.rows[i]), named=True)
+        clip = evaluation.clips[i]
         tags = [
             Text.assemble(f"{tag} {percent(probability)}", (" ✓" * is_true, "green"))
             for tag, probability, is_true in evaluation.predicted_tags(i)[:TAGS_OF_A_TRACK]
         ]
         tracks.add_row(Text(f"{clip['artist']} - {clip['title']}"), Flow(tags))
     out.console.print(tracks)
-
-
-def _search(out: Output, library: Library, query: str) -> SearchResult:
-    _head(out, 7, "Searching", f"harmonium search '{query}'")
-    found = library.search(query, limit=HITS_SHOWN)
-    rows = [
-        (hit.track.name, "people say so" if hit.source == "people" else hit.probability)
-        for hit in found
-    ]
-    out.table(("Track", ">Probability"), rows)
-    return found

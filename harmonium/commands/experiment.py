@@ -25,11 +25,7 @@ if TYPE_CHECKING:
 LINE_SECONDS = 30.0  # time between two lines of progress where the output is not a terminal
 COLUMNS = ("Dataset", "Model", ">Runs", ">Seconds each", ">Mean AUC so far")
 
-app = typer.Typer(
-    no_args_is_help=True,
-    rich_markup_mode="rich",
-    help="Run the paper's experiments, and make tables and figures of their results.",
-)
+app = typer.Typer()
 
 
 @app.command()
@@ -69,7 +65,9 @@ def run(
     from harmonium.experiments.results import open_results, progress
     from harmonium.experiments.run import run_experiment
 
-    out, path = Output(), _found_recipe(recipe)
+    named = [root / each for root in _roots() for each in (recipe, f"{recipe}.toml")]
+    path = next((path for path in (recipe, *named) if path.is_file()), recipe)  # or it is refused
+    out = Output()
     chosen = _restricted(read_recipe(path), datasets, models, out)
     folder = results or Path("results") / path.with_suffix("").name
     out.say(Text(chosen.title, style="bold"))
@@ -154,12 +152,6 @@ def report(
     out.say(f"Written to {folder}: report.html, report.md, report.tex, figures/")
 
 
-def _found_recipe(name: Path) -> Path:
-    """The recipe of this path or name; else the path itself, which is refused later."""
-    named = [root / each for root in _roots() for each in (name, f"{name}.toml")]
-    return next((path for path in (name, *named) if path.is_file()), name)
-
-
 def _roots() -> list[Path]:
     """Where recipes are: beside the package in a checkout, inside it when installed."""
     package = Path(__file__).parent.parent
@@ -177,15 +169,15 @@ def _restricted(recipe: Recipe, datasets: str, models: str, out: Output) -> Reci
     """The recipe with the datasets and models asked for, or with the datasets found."""
     specs = _chosen("dataset", {spec.label: spec for spec in recipe.datasets}, datasets)
     if not datasets:
-        missing = [spec.label for spec in specs if not _is_there(spec)]
-        specs = [spec for spec in specs if spec.label not in missing]
+        missing = ", ".join(spec.label for spec in specs if not _is_there(spec))
+        specs = [spec for spec in specs if _is_there(spec)]
         if not specs:
             raise DataError(
-                f"None of the recipe's datasets is on this machine: {', '.join(missing)}. Set "
+                f"None of the recipe's datasets is on this machine: {missing}. Set "
                 "HARMONIUM_DATA to the folder of the datasets, or run a recipe of small/."
             )
         if missing:
-            out.say(f"Left out, since their files are missing: {', '.join(missing)}.")
+            out.say(f"Left out, since their files are missing: {missing}.")
     kept = _chosen("model", {spec.name: spec for spec in recipe.models}, models)
     return dataclasses.replace(recipe, datasets=tuple(specs), models=tuple(kept))
 

@@ -118,11 +118,7 @@ def inspect(
     print(f"Drawn: {output}")
 
 
-extractor = typer.Typer(
-    no_args_is_help=True,
-    rich_markup_mode="rich",
-    help="List the feature extractors.",
-)
+extractor = typer.Typer()
 
 
 @extractor.command("list")

@@ -11,7 +11,7 @@ import typer
 
 from harmonium.commands import IN_PART, NOTHING_DONE, options
 from harmonium.commands.options import argument, column, file, flag, value
-from harmonium.commands.output import Output, printable, shortened
+from harmonium.commands.output import Output, printable, shortened, to_undo
 from harmonium.errors import counted
 
 if TYPE_CHECKING:
@@ -148,8 +148,14 @@ def _show(out: Output, report: ImportReport, *, dry_run: bool, replaced: bool) -
         return
     if out.is_terminal:
         out.say(*_summary(report, dry_run, replaced))
-        if dry_run:
-            _show_splits(out, report)
+        splits = sorted((text, ", ".join(parts)) for text, parts in report.split.items())
+        whole = sorted(report.whole.items(), key=lambda one: (-one[1], one[0]))
+        if dry_run and splits:
+            title = f"Split ({len(splits):,}); --no-split splits none"
+            out.table(("Text", "Tags"), splits, title=title)
+        if dry_run and whole:
+            title = f"Not split ({len(whole):,}); --split CHARACTERS splits them"
+            out.table(("Text", ">Times"), whole, title=title)
     else:
         out.table((), [(name.removeprefix("n_"), getattr(report, name) or 0) for name in COUNTS])
     for reason, n in report.left_out.items():
@@ -201,19 +207,8 @@ def _summary(report: ImportReport, dry_run: bool, replaced: bool) -> Iterator[st
         yield f"Dry run: {report.n_added:,} {'would change' if replaced else 'new'}."
     elif report.change is not None:
         new = "changed" if replaced else "new"
-        yield f"{report.n_added:,} {new}. To undo: harmonium undo {report.change}"
+        yield f"{report.n_added:,} {new}. {to_undo(report.change)}"
     elif report.n_matched:
         yield "Nothing new: the library has all of them."
     else:
         yield "Nothing was imported: no row could be used."
-
-
-def _show_splits(out: Output, report: ImportReport) -> None:
-    """Which texts are split, and which are not though they could be."""
-    if report.split:
-        rows = [(text, ", ".join(parts)) for text, parts in sorted(report.split.items())]
-        out.table(("Text", "Tags"), rows, title=f"Split ({len(rows):,}); --no-split splits none")
-    if report.whole:
-        whole = sorted(report.whole.items(), key=lambda one: (-one[1], one[0]))
-        title = f"Not split ({len(whole):,}); --split CHARACTERS splits them"
-        out.table(("Text", ">Times"), whole, title=title)

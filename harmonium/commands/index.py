@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from harmonium.library.index import IndexReport
 
 MAX_SHOWN = 20  # files of each kind that are shown
-LISTS = "new moved changed retagged back missing copies forgotten unreadable".split()
+LISTS = ("new", "moved", "changed", "retagged", "back", "missing", "copies", "forgotten")
 SECTIONS = {  # what `doctor` finds → title and columns
     "unreadable": ("Unreadable files", ("File", "Reason")),
     "missing": ("Missing files", ("File",)),
@@ -123,6 +123,7 @@ def _opened(place: str | None, paths: list[Path]) -> Library:
 def _show(out: Output, report: IndexReport, n_tracks: int, seconds: float) -> None:
     """How many files of each kind; on a terminal also which ones, if it matters."""
     counts = {name: len(getattr(report, name)) for name in LISTS} | {
+        "unreadable": len(report.unreadable),
         "unreadable as before": len(report.still_unreadable),
         "unchanged": report.unchanged,
     }

@@ -233,6 +233,11 @@ def percent(probability: float) -> str:
     return f"{100 * probability:.0f} %"
 
 
+def to_undo(change: int | None) -> str | None:
+    """How to undo a change; None if there is none."""
+    return None if change is None else f"To undo: harmonium undo {change}"
+
+
 def share_bar(share: float) -> Text:
     """A bar of up to 20 characters."""
     return Text("━" * max(1, round(20 * share)), style="cyan")

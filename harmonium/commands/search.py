@@ -15,7 +15,6 @@ from harmonium.errors import DataError, counted
 
 if TYPE_CHECKING:
     from harmonium.library.snapshot import Hit, SearchResult
-    from harmonium.library.store.tracks import Track
 
 MAX_NAMED = 3  # tracks that are named as left out of an export
 
@@ -68,7 +67,7 @@ def search(
     In Python: library.search("jazz -rock"), library.similar("song.mp3")
     Exit codes: 0 something was found; 1 nothing was found; 2 the query is invalid.
     """
-    from harmonium.library.export import check_export, check_playlist
+    from harmonium.library.export import can_be_listed, check_export, check_playlist
 
     if not query and like is None and not predicted and sort is None:
         raise DataError("Search for tags, for tracks like another (--like), or both.")
@@ -101,11 +100,22 @@ def search(
             out.note(*map(only.format, found.people_only))
     _show(out, found)
     if found.n_below and len(found) < limit and not as_json:
-        floor = f"{100 * min_probability:g} %"
-        have = counted(found.n_below, "track")
-        out.note(f"{have} below {floor} not shown; --min-probability 0 shows all.")
-    if tracks:
-        _note_files(out, tracks, playlist, export, not_exported)
+        below = f"{counted(found.n_below, 'track')} below {100 * min_probability:g} %"
+        out.note(f"{below} not shown; --min-probability 0 shows all.")
+    if playlist is not None and tracks:
+        unlisted = [track.path for track in tracks if not can_be_listed(track)]
+        out.note(f"{counted(len(tracks) - len(unlisted), 'track')}: {playlist}")
+        reason = "is not in the playlist: its name has a line break."
+        out.note(*(f"{path} {reason}" for path in unlisted))
+    if export is not None and tracks:
+        out.note(f"{counted(len(tracks) - len(not_exported), 'track')}: {export}")
+    if not_exported:
+        named = ", ".join(track.path for track in not_exported[:MAX_NAMED])
+        more = ", …" if len(not_exported) > MAX_NAMED else ""
+        out.note(
+            f"{counted(len(not_exported), 'track')} not exported, without tags or with a name that "
+            f"beets cannot find: {named}{more}"
+        )
     raise typer.Exit(0 if tracks else 1)
 
 
@@ -151,33 +161,6 @@ def _record(hit: Hit) -> dict[str, Any]:
         "features": hit.features,
         "similarity": hit.similarity,
     }
-
-
-def _note_files(
-    out: Output,
-    tracks: list[Track],
-    playlist: Path | None,
-    export: Path | None,
-    not_exported: list[Track],
-) -> None:
-    """What was written, and which tracks could not be."""
-    from harmonium.library.export import can_be_listed
-
-    if playlist is not None:
-        unlisted = [track.path for track in tracks if not can_be_listed(track)]
-        out.note(f"{counted(len(tracks) - len(unlisted), 'track')}: {playlist}")
-        out.note(
-            *(f"{path} is not in the playlist: its name has a line break." for path in unlisted)
-        )
-    if export is not None:
-        out.note(f"{counted(len(tracks) - len(not_exported), 'track')}: {export}")
-    if not_exported:
-        named = ", ".join(track.path for track in not_exported[:MAX_NAMED])
-        more = ", …" if len(not_exported) > MAX_NAMED else ""
-        out.note(
-            f"{counted(len(not_exported), 'track')} not exported, without tags or with a name that "
-            f"beets cannot find: {named}{more}"
-        )
 
 
 def suggest(

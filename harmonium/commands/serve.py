@@ -60,7 +60,8 @@ def serve(
     socket = bind(settings)
     settings = replace(settings, port=socket.getsockname()[1])
     server = make_server(settings)
-    address = _address(settings.host, settings.port) + (f"#token={token}" if token else "")
+    name = "localhost" if host in ("0.0.0.0", "::") else f"[{host}]" if ":" in host else host
+    address = f"http://{name}:{settings.port}/" + (f"#token={token}" if token else "")
     print(f"Harmonium is at {address}", flush=True)
     out = Output()
     out.note("Ctrl-C stops it.")
@@ -83,11 +84,6 @@ def _open_browser(address: str) -> None:
         atexit.register(Path(file.name).unlink, missing_ok=True)
         address = Path(file.name).as_uri()
     webbrowser.open(address)
-
-
-def _address(host: str, port: int) -> str:
-    name = {"0.0.0.0": "localhost", "::": "localhost"}.get(host, host)
-    return f"http://{f'[{name}]' if ':' in name else name}:{port}/"
 
 
 def _read_token(file: Path | None) -> str | None:

@@ -157,7 +157,7 @@ def _say_title(out: Output, title: str, aside: str) -> None:
 def _clip_row(triples: Triples, changed: pl.DataFrame, item: str) -> tuple[Cell, ...]:
     rows = changed.filter(changed["item"] == item)
     given = triples.tags.gather(triples.tag[triples.item == triples.items.index_of(item)])
-    said = given.value_counts(sort=True, name="n").sort("n", descending=True, maintain_order=True)
+    said = _most_frequent(given)
     cells = [Text(_numbered_tags(said.to_series(0), said["n"], "×"))]
     for kind, style in (("filled in", "green"), ("doubted", "yellow")):
         tags = rows.filter(rows["change"] == kind)

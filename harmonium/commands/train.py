@@ -12,7 +12,7 @@ from rich.text import Text
 from harmonium.commands import IN_PART, exit_code, options
 from harmonium.commands.corrections import learn
 from harmonium.commands.options import argument, flag, number, probability, value
-from harmonium.commands.output import Cell, Output, percent
+from harmonium.commands.output import Cell, Output, percent, to_undo
 from harmonium.errors import counted
 
 if TYPE_CHECKING:
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 MAX_LEFT_OUT = 10  # skipped tags that are listed
 MIN_IN_RANGE = 20  # predictions that a range of probabilities needs to be shown in the summary
 TAG_COLUMNS = ("Tag", ">Tracks", ">AUC", ">±", ">Threshold", ">Precision", ">Write from", "")
-TRACK_COLUMNS = ("Tag", ">Probability", ">Precision")
 MODEL_COLUMNS: dict[str, Callable[[ModelEntry], Cell]] = {
     ">Model": lambda one: Text(str(one.id), style="cyan"),
     "Made": lambda one: one.made_at,
@@ -83,8 +82,14 @@ def train(
 
     def show_first(model: StoredModel) -> None:
         firsts.append(model.id or 0)
+        auc, seconds = model.report["mean_auc"], model.report["seconds"]
+        how_good = "" if auc is None else f", mean AUC {auc:.3f}"
+        tags = f"{model.learnt.sum()} of {len(model.vocabulary)} tags{how_good}"
         if out.errors.is_terminal:
-            out.note(_first(model))
+            out.note(
+                f"First model ({model.id}) ready after {seconds:.0f} s: {tags}. Training "
+                "continues; Ctrl-C keeps this model."
+            )
 
     with options.opened(library) as opened:
         with out.bar("reading", lambda *_: _stopped(opened, firsts)) as progress:
@@ -113,16 +118,6 @@ def train(
         if not as_json:
             out.note(*_nothing_learnt(model))
         raise typer.Exit(IN_PART)
-
-
-def _first(model: StoredModel) -> str:
-    auc = model.report["mean_auc"]
-    how_good = "" if auc is None else f", mean AUC {auc:.3f}"
-    return (
-        f"First model ({model.id}) ready after {model.report['seconds']:.0f} s: "
-        f"{model.learnt.sum()} of {len(model.vocabulary)} tags{how_good}. Training continues; "
-        "Ctrl-C keeps this model."
-    )
 
 
 def _stopped(library: Library, firsts: list[int]) -> str:
@@ -175,8 +170,12 @@ def _summary(model: StoredModel, spellings: dict[str, str]) -> Iterator[str]:
         "probability at which `harmonium write` writes the tag, at a cautious precision of "
         "80 %; without a number it is not written."
     )
-    if "calibration" in report:
-        yield from _reliability(report["calibration"])
+    if found := report.get("calibration"):
+        yield f"Held-out probabilities are off by {100 * found['error']:.1f} points on average:"
+        rows = zip(found["mean_probability"], found["share_true"], found["n"], strict=True)
+        for said, true, n in rows:
+            if n >= MIN_IN_RANGE:
+                yield f"  predicted {percent(said):>5}: true {percent(true):>5} of {n:,} times"
     if n_learnt < len(tags):
         yield (
             "Tags that are not learnt are not clearly better than chance: they have too few "
@@ -190,17 +189,6 @@ def _summary(model: StoredModel, spellings: dict[str, str]) -> Iterator[str]:
             yield f"  {spellings.get(one['tag'], one['tag'])}: {one['reason']}"
     if n_learnt:
         yield "Next: harmonium tag"
-
-
-def _reliability(found: dict[str, Any]) -> Iterator[str]:
-    """How far held-out probabilities are off, and how often they come true."""
-    yield f"Held-out probabilities are off by {100 * found['error']:.1f} points on average:"
-    rows = zip(found["mean_probability"], found["share_true"], found["n"], strict=True)
-    yield from (
-        f"  predicted {percent(said):>5}: true {percent(true):>5} of {n:,} times"
-        for said, true, n in rows
-        if n >= MIN_IN_RANGE
-    )
 
 
 def _nothing_learnt(model: StoredModel) -> Iterator[str]:
@@ -239,9 +227,8 @@ def models(
         out.show(found, MODEL_COLUMNS, empty="No model yet; run `harmonium train`.")
         return
     out.json(found)
-    out.say(f"Model {number} {'was already' if change is None else 'is now'} in use.")
-    if change is not None:
-        out.say(f"To undo: harmonium undo {change}")
+    now = "was already" if change is None else "is now"
+    out.say(f"Model {number} {now} in use.", to_undo(change))
     if next(one for one in found if one.id == number).n_tagged < n_tracks:
         out.say("It has not tagged all tracks yet. Next: harmonium tag")
 
@@ -292,6 +279,7 @@ def tag(
     """
     from harmonium.errors import DataError
     from harmonium.library.tagging import tag_files, tags_over_time
+    from harmonium.library.write import count_untagged
 
     out, owner = Output(as_json, as_csv), options.owner_of(only_own, only_built_in)
     if not paths and known is not None:
@@ -316,8 +304,14 @@ def tag(
                 n_new = whole.tag_all(again=again, progress=progress)
             if out.form in ("json", "csv"):
                 _show(out, whole.tagged(owner), top, min_probability)
-            else:
-                _say_how_many(out, whole, n_new)
+                return
+            model, present = whole.models.current(whole=False), whole.tracks.ids()
+            assert model is not None
+            n_left = count_untagged(whole, present)
+        new = counted(n_new, "track") if n_new else "No new tracks"
+        out.say(f"{new} tagged by model {model.id}; {len(present) - n_left:,} in all.")
+        if n_left:
+            out.say(f"{counted(n_left, 'track')} without features; run `harmonium index`.")
         return
     with options.opened_if_any(library) as opened, out.bar("listening") as progress:
         found = tag_files(
@@ -353,7 +347,8 @@ def _show(
         for number, one in enumerate(tagged):
             out.hint(*([""] if number else []))
             if tags := one.tags(top, min_probability):
-                out.table(TRACK_COLUMNS, list(map(_tag_row, tags)), title=one.path)
+                rows = [(tag.shown, _certainty(tag), tag.precision) for tag in tags]
+                out.table(("Tag", ">Probability", ">Precision"), rows, title=one.path)
             elif one.is_music:
                 out.hint(one.path, "No tag reaches its threshold; --top 5 shows the most likely.")
             else:
@@ -362,19 +357,6 @@ def _show(
                 out.hint(" · ".join(f"{name} {value:.2f}" for name, value in values.items()))
 
 
-def _tag_row(one: TrackTag) -> tuple[Cell, ...]:
-    certain = CERTAIN.get(one.source)
-    sure = one.probability if certain is None else Text(certain, style="green")
-    return one.shown, sure, one.precision
-
-
-def _say_how_many(out: Output, library: Library, n_new: int) -> None:
-    from harmonium.library.write import count_untagged
-
-    model, present = library.models.current(whole=False), library.tracks.ids()
-    assert model is not None
-    n_left = count_untagged(library, present)
-    new = counted(n_new, "track") if n_new else "No new tracks"
-    out.say(f"{new} tagged by model {model.id}; {len(present) - n_left:,} in all.")
-    if n_left:
-        out.say(f"{counted(n_left, 'track')} without features; run `harmonium index`.")
+def _certainty(tag: TrackTag) -> Cell:
+    certain = CERTAIN.get(tag.source)
+    return tag.probability if certain is None else Text(certain, style="green")

@@ -12,7 +12,7 @@ from rich.text import Text
 
 from harmonium.commands import IN_PART, NOTHING_DONE, exit_code, options
 from harmonium.commands.options import argument, flag, probability, value
-from harmonium.commands.output import Flow, Output, has_reader, percent, printable
+from harmonium.commands.output import Flow, Output, has_reader, percent, printable, to_undo
 from harmonium.errors import DataError, counted
 
 if TYPE_CHECKING:
@@ -226,9 +226,7 @@ def _carry_out(out: Output, library: Library, plan: WritePlan, *, dry_run: bool,
     parts = [f"Tags written to {counted(len(written.paths), 'file')}"]
     parts += [f"{plan.n_unchanged:,} already up to date"] if plan.n_unchanged else []
     parts += [f"{n_failed:,} failed"] if n_failed else []
-    out.say("; ".join(parts) + ".")
-    if written.change is not None:
-        out.say(f"To undo: harmonium undo {written.change}")
+    out.say("; ".join(parts) + ".", to_undo(written.change))
     return exit_code(len(written.paths), n_failed)
 
 

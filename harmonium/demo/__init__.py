@@ -19,13 +19,12 @@ from urllib.parse import quote
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
 from harmonium.arrays import Floats, Mask
 from harmonium.audio import decode
 from harmonium.audio.extractors import DEFAULTS, mel_energies
 from harmonium.audio.pictures import spectrum_png
-from harmonium.evaluation import MetricResult, auc_per_tag
+from harmonium.evaluation import auc_per_tag
 from harmonium.files import absolute_path
 from harmonium.synthetic import SyntheticCollection, make_collection
 
@@ -42,11 +41,10 @@ N_CARDS = 24
 TAGS_ON_A_CARD = 8
 FIRST_TAGS = 16  # tags whose scores are seen at once; the others unfold
 
-NEXT_STEPS = (  # (command, what it does)
-    ("harmonium index ~/Music", "find and analyse your music"),
-    ("harmonium import --from-files", "learn from the genres in your files (or: tags.csv)"),
-    ("harmonium train", "learn from them; then: harmonium tag"),
-)
+NEXT_STEPS = """\
+harmonium index ~/Music         # find and analyse your music
+harmonium import --from-files   # learn from the genres in your files (or: tags.csv)
+harmonium train                 # learn from them; then: harmonium tag"""
 
 
 @dataclass(frozen=True)
@@ -62,18 +60,13 @@ class DemoMusic:
 class DemoEvaluation:
     """What the model says about the tracks that nobody tagged, beside the truth."""
 
-    rows: NDArray[np.intp]  # (n,) the tracks, as rows of the collection
+    clips: list[dict[str, Any]]  # (n,) the tracks: artist, title, path and so on
     tags: list[str]
     probabilities: Floats  # (n, n_tags)
     truth: Mask  # (n, n_tags)
-    auc: MetricResult  # of each tag
-    examples: list[int]  # tracks that each tag was learnt from
-
-    def tag_aucs(self) -> list[tuple[str, int, float]]:
-        """(tag, examples, AUC) of each tag whose AUC is known, the most used first."""
-        columns = zip(self.tags, self.examples, self.auc.values.tolist(), strict=True)
-        found = [(tag, n, auc) for tag, n, auc in columns if np.isfinite(auc)]
-        return sorted(found, key=lambda one: (-one[1], one[0]))
+    mean_auc: float
+    tag_aucs: list[tuple[str, int, float]]
+    """(tag, tracks it was learnt from, AUC) of each tag with an AUC, the most used first."""
 
     def predicted_tags(self, i: int) -> list[tuple[str, float, bool]]:
         """(tag, probability, whether it is true) of the i-th track, the likeliest first."""
@@ -132,31 +125,29 @@ def evaluate(library: Library, music: DemoMusic, model: StoredModel) -> DemoEval
     """Compare what the model says about the other half with the truth."""
     assert model.id is not None
     numbers = {track.path: track.id for track in library.tracks.all()}
-    paths = music.collection.clips["path"]
-    rows = np.flatnonzero(~music.is_tagged)
-    ids = [numbers[str(music.folder / paths[int(row)])] for row in rows]
+    clips = music.collection.clips.filter(pl.Series(~music.is_tagged)).to_dicts()
+    ids = [numbers[str(music.folder / clip["path"])] for clip in clips]
     probabilities = library.predictions.probabilities(model.id, ids)
-    known = music.collection.tags.to_list()
-    columns = [known.index(tag) for tag in model.vocabulary]
-    truth = music.collection.truth[rows][:, columns]
+    known, tags = music.collection.tags.to_list(), model.vocabulary
+    truth = music.collection.truth[~music.is_tagged][:, [known.index(tag) for tag in tags]]
     auc = auc_per_tag(truth.astype(np.float32), probabilities)
     examples = {tag["tag"]: int(tag["examples"]) for tag in model.report["tags"]}
-    counts = [examples[tag] for tag in model.vocabulary]
-    return DemoEvaluation(rows, model.vocabulary, probabilities, truth, auc, counts)
+    aucs = zip(tags, auc.values.tolist(), strict=True)
+    scores = [(tag, examples[tag], value) for tag, value in aucs if np.isfinite(value)]
+    scores.sort(key=lambda one: (-one[1], one[0]))
+    return DemoEvaluation(clips, tags, probabilities, truth, auc.mean, scores)
 
 
 def choose_query(evaluation: DemoEvaluation, model: StoredModel) -> str:
     """A question that the model can answer: its best tag, without one that goes with it."""
     # It is chosen by what training found, without a look at the truth.
     known = [tag for tag in model.report["tags"] if tag["auc"] is not None and tag["learnt"]]
-    if not known:
-        return f'"{model.vocabulary[0]}"'
-    best = max(known, key=lambda tag: tag["auc"])["tag"]
-    p = dict(zip(evaluation.tags, evaluation.probabilities.T, strict=True))
-    likely = p[best] >= np.median(p[best])
-    others = [tag["tag"] for tag in known if tag["tag"] != best]
+    known.sort(key=lambda tag: -tag["auc"])
+    best, *others = [tag["tag"] for tag in known] or model.vocabulary[:1]
     if not others:
         return f'"{best}"'
+    p = dict(zip(evaluation.tags, evaluation.probabilities.T, strict=True))
+    likely = p[best] >= np.median(p[best])
     return f'"{best}" AND NOT "{max(others, key=lambda tag: float(p[tag][likely].mean()))}"'
 
 
@@ -164,27 +155,28 @@ def choose_query(evaluation: DemoEvaluation, model: StoredModel) -> str:
 
 
 def write_page(
-    music: DemoMusic,
-    model: StoredModel,
-    evaluation: DemoEvaluation,
-    query: str,
-    found: SearchResult,
-    n_given: int,
+    music: DemoMusic, model: StoredModel, evaluation: DemoEvaluation, query: str, hits: SearchResult
 ) -> Path:
     """Write the page beside the music; its path."""
     n_learnt = sum(tag["learnt"] for tag in model.report["tags"])
-    path, n_tagged = music.folder / PAGE, int(music.is_tagged.sum())
+    path, n_tagged, n_given = music.folder / PAGE, music.is_tagged.sum(), len(given_tags(music))
+    cards = []
+    for i in chosen_rows(len(evaluation.clips)):
+        clip = evaluation.clips[i]
+        sound = decode(music.folder / clip["path"])
+        picture = spectrum_png(mel_energies(sound.samples, sound.rate, DEFAULTS))
+        cards.append(render_card(clip, picture, evaluation.predicted_tags(i)))
     page = render_page(
         facts={
             "tracks": f"{music.collection.n_tracks:,}",
             f"tags that {PEOPLE} people gave to {n_tagged:,} of them": f"{n_given:,}",
             "different tags that it recognises by ear": f"{n_learnt} of {len(model.vocabulary)}",
-            "mean AUC of the other half": f"{evaluation.auc.mean:.3f}",
+            "mean AUC of the other half": f"{evaluation.mean_auc:.3f}",
         },
-        scores=evaluation.tag_aucs(),
+        scores=evaluation.tag_aucs,
         query=query,
-        hits=[(hit.track.name, hit.probability or 0.0) for hit in found.hits],
-        cards=[_track_card(music, evaluation, i) for i in chosen_rows(len(evaluation.rows))],
+        hits=[(hit.track.name, hit.probability or 0.0) for hit in hits],
+        cards=cards,
     )
     path.write_text(page, encoding="utf-8")
     return path
@@ -193,14 +185,6 @@ def write_page(
 def chosen_rows(n: int) -> list[int]:
     """At most `N_CARDS` of n rows, evenly spaced."""
     return np.linspace(0, n - 1, min(n, N_CARDS)).round().astype(int).tolist()
-
-
-def _track_card(music: DemoMusic, evaluation: DemoEvaluation, i: int) -> str:
-    clip = music.collection.clips.row(int(evaluation.rows[i]), named=True)
-    sound = decode(music.folder / clip["path"])
-    picture = spectrum_png(mel_energies(sound.samples, sound.rate, DEFAULTS))
-    tags = evaluation.predicted_tags(i)
-    return render_card(clip["title"], clip["artist"], clip["path"], picture, tags)
 
 
 def render_page(
@@ -221,8 +205,6 @@ def render_page(
         for track, probability in hits
     )
     known = "".join(f'<option value="{escape(tag)}">' for tag, _, _ in scores)
-    width = max(len(command) for command, _ in NEXT_STEPS)
-    steps = "\n".join(f"{command:<{width}}   # {why}" for command, why in NEXT_STEPS)
     return f"""<!DOCTYPE html>
 <html lang="en">
 <head>
@@ -256,7 +238,7 @@ Click into a picture to hear that place.</p>
 <div class="cards">
 {"".join(cards)}</div>
 <h2>Next, with your own music</h2>
-<pre><code>{escape(steps)}</code></pre>
+<pre><code>{escape(NEXT_STEPS)}</code></pre>
 </main>
 <script>
 {_resource("page.js")}</script>
@@ -275,14 +257,10 @@ def _scores(scores: Sequence[tuple[str, int, float]]) -> str:
         f"<li>{_row(tag, 2 * auc - 1, f'{auc:.2f}', f' <small>{examples}</small>')}</li>"
         for tag, examples, auc in scores
     ]
-    first, others = (
-        f'<ul class="tags">{"".join(part)}</ul>' if part else ""
-        for part in (rows[:FIRST_TAGS], rows[FIRST_TAGS:])
-    )
-    if not others:
-        return first
-    summary = f"The other {len(rows) - FIRST_TAGS} tags"
-    return f"{first}<details><summary>{summary}</summary>{others}</details>"
+    first, others = ("".join(part) for part in (rows[:FIRST_TAGS], rows[FIRST_TAGS:]))
+    summary = f"<summary>The other {len(rows) - FIRST_TAGS} tags</summary>"
+    more = f'<details>{summary}<ul class="tags">{others}</ul></details>' if others else ""
+    return f'<ul class="tags">{first}</ul>{more}'
 
 
 def _row(name: str, share: float, number: str, mark: str = "") -> str:
@@ -296,7 +274,7 @@ def _row(name: str, share: float, number: str, mark: str = "") -> str:
 
 
 def render_card(
-    title: str, artist: str, audio: str, picture: bytes, tags: Sequence[tuple[str, float, bool]]
+    clip: Mapping[str, str], picture: bytes, tags: Sequence[tuple[str, float, bool]]
 ) -> str:
     """A track with its sound (a path from the page's folder), its picture (a PNG) and its tags."""
     encoded = base64.b64encode(picture).decode()
@@ -307,10 +285,10 @@ def render_card(
         for tag, probability, is_true in tags[:TAGS_ON_A_CARD]
     )
     return f"""<article class="card" data-tags="{escape(probabilities)}">
-<h3>{escape(title)}</h3>
-<p class="soft">{escape(artist)}</p>
+<h3>{escape(clip["title"])}</h3>
+<p class="soft">{escape(clip["artist"])}</p>
 <div class="sound"><img alt="Spectrogram" src="data:image/png;base64,{encoded}"><i></i></div>
-<audio controls preload="metadata" src="{quote(audio)}"></audio>
+<audio controls preload="metadata" src="{quote(clip["path"])}"></audio>
 {rows}
 </article>
 """

@@ -157,6 +157,7 @@ class TestPage:
 
 def _page(name="rock"):
     tags = [(name, 0.75, True), ("calm", 0.25, False)]
-    cards = [render_card("A title", "An artist", "audio/An artist#/50%.wav", b"", tags)]
+    clip = {"title": "A title", "artist": "An artist", "path": "audio/An artist#/50%.wav"}
+    cards = [render_card(clip, b"", tags)]
     about = {"facts": {"tracks": "1"}, "scores": [(name, 3, 0.9)], "hits": [(name, 0.9)]}
     return render_page(query="rock", cards=cards, **about)
