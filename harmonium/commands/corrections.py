@@ -133,8 +133,7 @@ class _Review:
 
     def run(self, tag: str | None) -> None:
         """Ask in rounds, and learn after each, until the person quits or nothing is left."""
-        key = ""
-        while key != "q" and (left := self.number - len(self.asked)):
+        while left := self.number - len(self.asked):
             questions = self.library.doubts(tag, min(left, ROUND), self.asked)
             if not questions and not self.asked:
                 raise DataError("Nothing to review: every question is answered.")
@@ -354,7 +353,6 @@ def undo(
             out.show(opened.changes.list(limit), CHANGE_COLUMNS, empty="No changes yet.")
             return
         wanted = last_change(opened) if change is None else opened.changes.get(change)
-
         stopped = f"Stopped. To continue: harmonium undo {wanted.id}"
         with out.bar("restoring", stopped) as progress:
             report = opened.undo(wanted.id, exact=not fields_only, progress=progress, learn=False)

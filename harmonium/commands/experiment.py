@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 from rich.text import Text
 
-from harmonium.commands import options
+from harmonium.commands.options import argument, number, value
 from harmonium.commands.output import Output
 from harmonium.errors import DataError
 
@@ -30,23 +30,21 @@ app = typer.Typer()
 
 @app.command()
 def run(
-    recipe: Path = options.argument("RECIPE", "A recipe: a file, or a name from 'list'.", ...),
-    results: Path | None = options.value(
+    recipe: Path = argument("RECIPE", "A recipe: a file, or a name from 'list'.", ...),
+    results: Path | None = value(
         "DIR", "Folder for the results; by default results/RECIPE.", "--results", "-o"
     ),
-    datasets: str = options.value(
-        "NAMES", "Only these datasets of the recipe, separated by commas.", default=""
+    datasets: str | None = value(
+        "NAMES", "Only these datasets of the recipe, separated by commas."
     ),
-    models: str = options.value(
-        "NAMES", "Only these models of the recipe, separated by commas.", default=""
-    ),
-    engine: str = options.value(
+    models: str | None = value("NAMES", "Only these models of the recipe, separated by commas."),
+    engine: str = value(
         "ENGINE",
         "processes, serial, a Dask scheduler at tcp://HOST:PORT, or stacked: similar models as one "
         "program, for a GPU.",
         default="processes",
     ),
-    jobs: int | None = options.number(
+    jobs: int | None = number(
         None, "Number of processes; by default one per core, and just one for 'stacked'."
     ),
 ) -> None:
@@ -122,10 +120,8 @@ def list_recipes() -> None:
 
 @app.command()
 def report(
-    results: Path = options.argument(
-        "RESULTS", "The folder that 'harmonium experiment run' wrote.", ...
-    ),
-    output: Path | None = options.value(
+    results: Path = argument("RESULTS", "The folder that 'harmonium experiment run' wrote.", ...),
+    output: Path | None = value(
         "DIR",
         "Where the report goes; by default the subfolder 'report' of the results.",
         "--output",
@@ -165,7 +161,7 @@ def _is_there(spec: DatasetSpec) -> bool:
     return spec.name == GENERATED or is_found(info(spec.name)) is not None
 
 
-def _restricted(recipe: Recipe, datasets: str, models: str, out: Output) -> Recipe:
+def _restricted(recipe: Recipe, datasets: str | None, models: str | None, out: Output) -> Recipe:
     """The recipe with the datasets and models asked for, or with the datasets found."""
     specs = _chosen("dataset", {spec.label: spec for spec in recipe.datasets}, datasets)
     if not datasets:
@@ -182,7 +178,7 @@ def _restricted(recipe: Recipe, datasets: str, models: str, out: Output) -> Reci
     return dataclasses.replace(recipe, datasets=tuple(specs), models=tuple(kept))
 
 
-def _chosen(what: str, known: dict[str, Any], wanted: str) -> list[Any]:
+def _chosen(what: str, known: dict[str, Any], wanted: str | None) -> list[Any]:
     names = [name.strip() for name in wanted.split(",")] if wanted else [*known]
     for name in names:
         if name not in known:
