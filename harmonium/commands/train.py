@@ -82,14 +82,14 @@ def train(
 
     def show_first(model: StoredModel) -> None:
         firsts.append(model.id or 0)
+        if not out.errors.is_terminal:
+            return
         auc, seconds = model.report["mean_auc"], model.report["seconds"]
         how_good = "" if auc is None else f", mean AUC {auc:.3f}"
-        tags = f"{model.learnt.sum()} of {len(model.vocabulary)} tags{how_good}"
-        if out.errors.is_terminal:
-            out.note(
-                f"First model ({model.id}) ready after {seconds:.0f} s: {tags}. Training "
-                "continues; Ctrl-C keeps this model."
-            )
+        out.note(
+            f"First model ({model.id}) ready after {seconds:.0f} s: {model.learnt.sum()} of "
+            f"{len(model.vocabulary)} tags{how_good}. Training continues; Ctrl-C keeps this model."
+        )
 
     with options.opened(library) as opened:
         with out.bar("reading", lambda *_: _stopped(opened, firsts)) as progress:
