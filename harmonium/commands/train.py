@@ -347,8 +347,8 @@ def _show(
         for number, one in enumerate(tagged):
             out.hint(*([""] if number else []))
             if tags := one.tags(top, min_probability):
-                rows = [(tag.shown, _certainty(tag), tag.precision) for tag in tags]
-                out.table(("Tag", ">Probability", ">Precision"), rows, title=one.path)
+                cells = [(tag.shown, _certainty(tag), tag.precision) for tag in tags]
+                out.table(("Tag", ">Probability", ">Precision"), cells, title=one.path)
             elif one.is_music:
                 out.hint(one.path, "No tag reaches its threshold; --top 5 shows the most likely.")
             else:
