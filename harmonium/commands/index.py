@@ -12,7 +12,7 @@ import typer
 from harmonium.commands import IN_PART, options
 from harmonium.commands.options import argument, flag, number, value
 from harmonium.commands.output import Cell, Output, shortened
-from harmonium.errors import counted
+from harmonium.errors import LibraryError, counted
 
 if TYPE_CHECKING:
     from harmonium.library import Library
@@ -107,7 +107,6 @@ def index(
 
 def _opened(place: str | None, paths: list[Path]) -> Library:
     """The library; a new one, unless a folder is missing."""
-    from harmonium.errors import LibraryError
     from harmonium.files import absolute_path
     from harmonium.library import Library
 

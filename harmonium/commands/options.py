@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from harmonium.errors import DataError, LibraryError
+
 if TYPE_CHECKING:
     from harmonium.library import Library
     from harmonium.library.store.models import Owner
@@ -99,8 +101,6 @@ def engine(default: str) -> Any:
 
 def owner_of(only_own: bool, only_built_in: bool) -> "Owner | None":
     """Whose tags to use; None for all."""
-    from harmonium.errors import DataError
-
     if only_own and only_built_in:
         raise DataError("Use --only-own or --only-built-in, not both.")
     return "own" if only_own else "built-in" if only_built_in else None
@@ -115,7 +115,6 @@ def opened(place: str | None) -> "Library":
 
 def opened_if_any(place: str | None) -> "AbstractContextManager[Library | None]":
     """The library; None if there is none and nobody named one."""
-    from harmonium.errors import LibraryError
     from harmonium.library.store.database import default_place
 
     try:

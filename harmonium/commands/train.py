@@ -13,7 +13,7 @@ from harmonium.commands import IN_PART, exit_code, options
 from harmonium.commands.corrections import learn
 from harmonium.commands.options import argument, flag, number, probability, value
 from harmonium.commands.output import Cell, Output, percent, to_undo
-from harmonium.errors import counted
+from harmonium.errors import DataError, counted
 
 if TYPE_CHECKING:
     from harmonium.data.tag_names import GenreTree
@@ -277,7 +277,6 @@ def tag(
     Example: harmonium tag song.mp3 --known "rock, -live"
     In Python: library.tag("song.mp3"), library.tag_all(), library.over_time(1, "jazz")
     """
-    from harmonium.errors import DataError
     from harmonium.library.tagging import tag_files, tags_over_time
     from harmonium.library.write import count_untagged
 
