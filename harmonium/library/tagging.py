@@ -227,8 +227,7 @@ def stored_tags(library: Library, owner: Owner | None = None) -> Iterator[Tagged
         P = library.predictions.probabilities(tagger.id, some)[:, : len(tagger.tags)]
         said = agreed_tags(library.opinions.triples(some), tree)
         for track, p in zip(library.tracks.many(some), P, strict=True):
-            own = said.get(track.id, {})
-            yield TaggedFile(track.path, track, own, {}, p, tagger, spelt)
+            yield TaggedFile(track.path, track, said.get(track.id, {}), {}, p, tagger, spelt)
 
 
 def _music_files(library: Library | None, named: Sequence[str | Path]) -> list[str]:

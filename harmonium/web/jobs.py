@@ -43,7 +43,6 @@ WORDS = {
     "write": "Writing tags to files",
 }
 RESUMABLE = ("index", "tag", "write")  # a restarted server continues them; training would restart
-STOP = "stop"
 REPORT_SECONDS = 0.2  # time between two progress reports
 NICENESS = 10  # jobs run at this niceness, so that the server answers first
 DECODE_SECONDS = 90.0  # time limit for decoding an upload
@@ -71,7 +70,7 @@ class RunningJob:
     def stop(self) -> None:
         """Ask it to stop."""
         with suppress(OSError):
-            self.pipe.send(STOP)
+            self.pipe.send("stop")
 
 
 class Jobs:
@@ -317,8 +316,7 @@ def _listen_for_stop(pipe: Connection) -> None:
 
     def listen() -> None:
         with suppress(EOFError, OSError):
-            while pipe.recv() != STOP:
-                pass
+            pipe.recv()  # only ever the wish that it stops
         asked.set()
         signal.raise_signal(signal.SIGINT)
 

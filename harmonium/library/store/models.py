@@ -469,13 +469,9 @@ def read_refinements(connection: sa.Connection, model_id: int) -> list[Refinemen
 
 
 def _saved(one: Refinement) -> bytes:
-    arrays = {
-        "ids": one.ids,
-        "weights": one.weights,
-        "bias": np.array([one.bias]),
-        "counts": np.array([one.has_model, one.n_yes, one.n_no], np.int64),
-    }
-    return save(arrays)
+    counts = np.array([one.has_model, one.n_yes, one.n_no], np.int64)
+    about = {"ids": one.ids, "weights": one.weights, "bias": np.array([one.bias])}
+    return save({**about, "counts": counts})
 
 
 def _read_blocks(

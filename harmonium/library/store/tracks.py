@@ -670,7 +670,6 @@ def update_sound_vectors(library: Library, progress: Progress | None = None) -> 
     if not n_tracks or (fits and n_known == n_tracks):
         return
     with library.begin() as connection:
-        number, _ = find_extractor(connection, key)
         ids = _ids_with_features(connection, number)
         if fits and space is not None:
             ids = np.setdiff1d(ids, _read_vectors(connection, number)[0])
