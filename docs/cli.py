@@ -120,7 +120,7 @@ def _name(parameter: Any) -> str:
     """`PATH…`, or `--output`, `-o` FILE."""
     if parameter.param_type_name == "argument":
         name = parameter.metavar or parameter.name.upper()
-        return f"`{name}{'…' if parameter.nargs == -1 else ''}`"
+        return f"`{name}{'…' if parameter.nargs == -1 and '...' not in name else ''}`"
     flags = [*parameter.opts, *parameter.secondary_opts]
     value = "" if parameter.is_flag else " " + (parameter.metavar or parameter.name.upper())
     return ", ".join(f"`{flag}`" for flag in flags) + value

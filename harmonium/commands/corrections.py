@@ -274,16 +274,16 @@ def hide(
 def kind(
     words: list[str] | None = argument(
         "TAG... KIND",
-        "Tags, and then their kind: genre, mood, instrument, voice, era, sound, own, "
-        "or none for a word that is no tag. Without any, list all tags.",
+        "Tags, then their kind: genre, mood, instrument, voice, era, sound or own; none if it is "
+        "not a tag. Without arguments, list all tags.",
     ),
     library: str | None = options.LIBRARY,
     as_json: bool = options.JSON,
 ) -> None:
     """List the tags by kind, or set the kind of tags.
 
-    The kind of a tag says which field of the files it is written to: genres to genre, moods to
-    mood, all others to grouping; `harmonium write --field mood=comment` chooses another.
+    The kind decides to which field of a file a tag is written: genres to genre, moods to mood, all
+    others to grouping. `harmonium write --field mood=comment` changes that.
 
     Example: harmonium kind "sunday morning" rainy mood
     In Python: library.set_kind("rainy", kind="mood"), library.tags()

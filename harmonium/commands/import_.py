@@ -36,8 +36,8 @@ def import_(
     ),
     person: str | None = value(
         "NAME",
-        "Whose tags these are. By default a column of users says so; without one, "
-        "HARMONIUM_PERSON, else me; with --from-files, files.",
+        "Whose tags these are. By default those in the column of users; without one, "
+        "HARMONIUM_PERSON, else me. With --from-files: files.",
         "--person",
         "-p",
     ),
@@ -163,7 +163,7 @@ def _show(out: Output, report: ImportReport, *, dry_run: bool, replaced: bool) -
         out.note(f"{n:,} skipped: {reason}{hint}")
     if report.ignored:
         words = [f"{counted(n, 'track')}: {word}" for word, n in report.ignored.most_common()]
-        out.note("Ignored, since it is no tag (`harmonium kind WORD own` makes it one):")
+        out.note("Ignored, not a tag (`harmonium kind WORD own` makes it one):")
         out.note(*shortened(words, MAX_SHOWN, more="; --json lists all", indent="  "))
     if lost := report.unmatched.to_dicts():
         n_rows = sum(row["rows"] for row in lost)

@@ -23,16 +23,16 @@ def search(
     query: list[str] | None = argument(
         "QUERY",
         "Tags with and, or, not (or -) and brackets; tags side by side must all match. Words that "
-        "are no tags find titles, artists and albums. "
-        "Quote a tag of several words inside the shell's quotes. Audio features, such as energy "
-        "and valence, as 'energy:>0.7', 'energy:<0.3' or energy:0.4..0.8.",
+        "are not tags find titles, artists and albums. "
+        "Quote a tag of several words inside the shell's quotes. Audio features: 'energy:>0.7', "
+        "'valence:<0.3', energy:0.4..0.8.",
     ),
     library: str | None = options.LIBRARY,
     like: str | None = value("TRACK", f"Tracks that sound like this one. {options.TRACK_HELP}"),
     sort: str | None = value(
         "ORDER",
-        "probability, likeness, name, added (newest first), or an audio feature: energy, the "
-        "highest first; -energy, the lowest first.",
+        "Sort by probability, likeness, name, added (newest first) or an audio feature: energy "
+        "(highest first), -energy (lowest first).",
     ),
     limit: int = number(20, "Show at most N tracks.", "--limit", "-n"),
     min_probability: float | None = probability(
@@ -172,7 +172,7 @@ def suggest(
     """Suggest more tags for a track that has these.
 
     The sound is not used. First counts which tags people in the library gave together with these.
-    If that is too few tracks, it asks which tags other collections have together, and the model.
+    If too few tracks have them, other collections of tags and the model help.
 
     Example: harmonium suggest rock guitar
     In Python: library.suggest("rock", "guitar")

@@ -259,7 +259,7 @@ def tag(
         "--min-probability",
         "-p",
     ),
-    over_time: str | None = value("TAG", "How likely this tag is over the time of one file."),
+    over_time: str | None = value("TAG", "How likely this tag is over the course of a file."),
     again: bool = flag("Also tag tracks that are tagged already.", "--again"),
     only_own: bool = options.ONLY_OWN,
     only_built_in: bool = options.ONLY_BUILT_IN,

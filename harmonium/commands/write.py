@@ -93,9 +93,9 @@ def write(
 ) -> None:
     """Write tags into the music files, where players read them.
 
-    Writes people's tags, and predictions with the precision asked for: genres to the genre, moods
-    to the mood, all other tags to the grouping, unless the rules say otherwise. The audio is not
-    touched, and `harmonium undo` restores the files to the byte. After an interruption, the same
+    Writes people's tags, and predictions with the precision asked for. Genres go to the genre,
+    moods to the mood, all other tags to the grouping, unless the rules say otherwise. The audio is
+    not touched, and `harmonium undo` restores the files to the byte. After an interruption, the same
     command continues.
 
     Example: harmonium write ~/Music/Jazz --field instrument=comment --dry-run

@@ -58,7 +58,7 @@ _AROUND, _SLASH = re.compile(r"\s*([,/])\s*"), re.compile(r"\s*/\s*")
 OWN = "own"  # the kind of a tag of which nothing else is known
 KINDS = ("genre", "mood", "instrument", "voice", "era", "sound", OWN)
 """The kinds of tags."""
-NO_TAG = "none"  # in place of a kind: of words that are no tags, see `not_tags.toml`
+NO_TAG = "none"  # in place of a kind: for words that are not tags, see `not_tags.toml`
 _NUMBER = re.compile(r"\(?\d+\)?")
 _TREE_TABLES = {
     "kinds": "a table of genres and lists of their kinds",
@@ -311,7 +311,7 @@ def builtin_tree() -> GenreTree:
 @cache
 def words_without_meaning() -> frozenset[str]:
     """The words of `not_tags.toml`, normalised."""
-    found = read_toml(Path(__file__).with_name("not_tags.toml"), "The words that are no tags")
+    found = read_toml(Path(__file__).with_name("not_tags.toml"), "The words that are not tags")
     return frozenset(map(normalise_tag, found["words"]))
 
 

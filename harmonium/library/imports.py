@@ -74,7 +74,7 @@ class ImportReport:
     )
     """What was not found: item, artist, title, reason and rows, the most frequent first."""
     left_out: Counter[str] = field(default_factory=Counter)  # reason → rows that were not used
-    ignored: Counter[str] = field(default_factory=Counter)  # word that is no tag → tracks with it
+    ignored: Counter[str] = field(default_factory=Counter)  # word, not a tag → tracks with it
     n_own: int = 0  # tags in files that Harmonium wrote there itself
     split: dict[str, tuple[str, ...]] = field(default_factory=dict)
     """Text → the tags that it was split into."""
@@ -311,7 +311,7 @@ def _keep(
 ) -> ImportReport:
     """Add the rows, with renamed tags, as one change; not in a dry run, or with nothing new.
 
-    Words that are no tags are left out.
+    Words that are not tags are left out.
 
     Their tags get the kind of their column or field, unless they have another that was set. A genre
     of a file may be a word of another kind: there the built-in kinds come first.

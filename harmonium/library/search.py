@@ -187,7 +187,7 @@ def read_range(text: str) -> Range:
         found = None
     if found is None or not bound + least + most or not 0 <= low <= high <= 1:
         raise DataError(
-            f"{text!r} must compare with numbers from 0 to 1, as in {name}:>0.7, {name}:<0.3 or "
+            f"{text!r} must have numbers from 0 to 1, as in {name}:>0.7, {name}:<0.3 or "
             f"{name}:0.4..0.8."
         )
     low = np.nextafter(low, np.float32(2)) if sign == ">" else low

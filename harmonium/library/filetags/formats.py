@@ -33,7 +33,7 @@ PathLike: TypeAlias = str | os.PathLike[str]
 Values: TypeAlias = tuple[str, ...]
 Edits: TypeAlias = Mapping[str, Values]  # place, such as "TCON", "GENRE" or "©gen" → its values
 
-MAX_TAGS = 1 << 20  # letters that are read of a file's tags
+MAX_TAGS = 1 << 20  # characters of a file's tags that are read
 BLOCK = 1 << 20  # bytes that are held in memory at a time
 # What Mutagen and the parsing here raise where a file is not what its format says.
 _DAMAGE = (
@@ -142,7 +142,7 @@ class FileTags:
     ) -> Self:
         """From the values at the places of a tag; a tag with ``damage`` cannot be written to."""
         if sum(len(value) + 1 for some in values.values() for value in some) > MAX_TAGS:
-            values, damage = {}, f"its tags have more than {MAX_TAGS:,} letters"
+            values, damage = {}, f"its tags have more than {MAX_TAGS:,} characters"
         self = cls(format=format, version=version, values=values, places=places)
         fields: dict[str, Any] = {name: self.at(places[name]) for name in FIELDS}
         fields |= {name: "; ".join(self.at(places[name])) or None for name in TEXT_FIELDS}

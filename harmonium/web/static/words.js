@@ -36,10 +36,10 @@ export const listed = (names) =>
 export const FEATURES = new Map([
   ["energy", "How loud, fast and intense it sounds"],
   ["valence", "How happy it sounds; low values sound sad, dark or angry"],
-  ["danceability", "How good it is to dance to: a steady, strong beat"],
+  ["danceability", "How danceable it is: a steady, strong beat"],
   ["acousticness", "How much of it is played on acoustic instruments"],
   ["instrumentalness", "How little singing there is"],
-  ["liveness", "How much it sounds like a recording before an audience"],
+  ["liveness", "How much it sounds like a recording in front of an audience"],
   ["speechiness", "How much of it is spoken"],
 ]);
 

@@ -192,7 +192,7 @@ def test_very_many_comments_are_noted_and_not_kept(tmp_path):
     whole = io.BytesIO(untagged("ogg"))
     file.save(whole)
     tags = tags_of(tmp_path, whole.getvalue())
-    assert "more than 1,048,576 letters" in tags.obstacle
+    assert "more than 1,048,576 characters" in tags.obstacle
     assert tags.comment == ()
 
 

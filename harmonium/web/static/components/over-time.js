@@ -28,7 +28,7 @@ function Course({ track }) {
   const state = useCell(player);
   const now = useCell(position);
   if (error) return html`<p role="alert">${error.message}</p>`;
-  if (!data) return html`<p class="soft" role="status">Listening to thirty places of the track. This takes a few seconds …</p>`;
+  if (!data) return html`<p class="soft" role="status">Listening to thirty places in the track. This takes a few seconds …</p>`;
   const known = new Map(track.tags.map((one) => [one.tag, one]));
   const about = new Map(Object.keys(data.tags).filter((name) => known.has(name)).map((name) => [name, known.get(name)]));
   if (!about.size) return html`<p class="soft">No tag is likely anywhere in this track.</p>`;
@@ -56,6 +56,6 @@ function Course({ track }) {
     <p class="course-tools"><label>Tag <select value=${tag} onChange=${(event) => setChosen(event.target.value)}>
         ${[...about].map(([name, one]) => html`<option value=${name} key=${name}>${one.shown}</option>`)}</select></label>
       <button class="quiet" onClick=${() => goTo(best)}>Strongest at ${clock(data.begins[best])}, ${percent(p[best])}</button>
-      <span class="soft hint">By the sound at each place alone; the line is the threshold.</span></p>
+      <span class="soft hint">From the sound at each place alone; the dashed line is the threshold.</span></p>
   </div>`;
 }

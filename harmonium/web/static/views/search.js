@@ -131,7 +131,7 @@ function SearchBox({ params, show, features }) {
       begun=${(value) => lastPiece(value, tags())} complete=${complete} onComplete=${search}
       extra=${(value) => (value.trim().length > 1 ? [{ label: `Titles and artists with “${value.trim()}”`, run: () => byName(value) }] : [])} />
     ${text && html`<${IconButton} icon="close" label="Clear the search" type="button" onClick=${() => { setText(""); go("search"); field.current.focus(); }} />`}
-    <p id="search-help" class="search-help soft">${all ? `${counted(all.tracks, "track")}. ` : ""}Combine tags with <b>AND</b>, <b>OR</b>, <b>NOT</b>; <b>-live</b> excludes a tag${features && html`; <b>energy:>0.7</b> asks for an audio feature`}.</p>
+    <p id="search-help" class="search-help soft">${all ? `${counted(all.tracks, "track")}. ` : ""}Combine tags with <b>AND</b>, <b>OR</b>, <b>NOT</b>; <b>-live</b> excludes a tag${features && html`; <b>energy:>0.7</b> searches by an audio feature`}.</p>
   </form>`;
 }
 const tags = () => tagList.value;
