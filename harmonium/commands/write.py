@@ -95,8 +95,8 @@ def write(
 
     Writes people's tags, and predictions with the precision asked for. Genres go to the genre,
     moods to the mood, all other tags to the grouping, unless the rules say otherwise. The audio is
-    not touched, and `harmonium undo` restores the files to the byte. After an interruption, the same
-    command continues.
+    not touched, and `harmonium undo` restores the files to the byte. After an interruption, the
+    same command continues.
 
     Example: harmonium write ~/Music/Jazz --field instrument=comment --dry-run
     In Python: library.write("Jazz", precision=0.8, dry_run=True)
