@@ -5,6 +5,7 @@ import os
 import zlib
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, replace
+from functools import cache
 from typing import Any, BinaryIO, Self, TypeAlias
 
 from pydantic import TypeAdapter
@@ -41,6 +42,7 @@ from harmonium.library.filetags.rules import (
 
 _DEFAULT = Rules()
 _MARK = b"HMU1"
+_reader: Callable[[Any], TypeAdapter[Any]] = cache(TypeAdapter)  # making one takes milliseconds
 
 
 @dataclass(frozen=True)
@@ -83,7 +85,7 @@ class FileChange:
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
         """From what `to_dict` gave, perhaps by way of JSON."""
-        return TypeAdapter(cls).validate_python(data)
+        return _reader(cls).validate_python(data)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -113,7 +115,7 @@ class UndoRecord:
             plain = zlib.decompress(data[len(_MARK) :])
             end = 4 + int.from_bytes(plain[:4])
             head: dict[str, Any] = json.loads(plain[4:end])
-            return TypeAdapter(cls).validate_python(head | {"literal": plain[end:]})
+            return _reader(cls).validate_python(head | {"literal": plain[end:]})
         except (zlib.error, ValueError, TypeError) as error:
             raise FileTagError(f"The record of changed tags is damaged: {error}.") from error
 
