@@ -164,7 +164,7 @@ def parse_recipe(text: str, *, trusted: bool = False) -> Recipe:
             *({"label": entry.get("name", "")} | entry for entry in given.pop("dataset", [])),
         ]
         axes = {key: value for key, value in given["vary"].items() if key in ARM_AXES}
-        given |= given.pop("tests", {})
+        given = given | given.pop("tests", {})
         given["vary"] = given["vary"] | vars(TypeAdapter(ArmAxes).validate_python(axes))
         recipe = TypeAdapter(Recipe).validate_python(given)
     except ValidationError as error:
