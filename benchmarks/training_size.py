@@ -133,7 +133,7 @@ def small(size: int, seed: int) -> dict[str, float]:
     enough = np.minimum(Y[rows].sum(axis=0), (1 - Y[rows]).sum(axis=0)) >= (5 if size < 100 else 10)
     tags = tuple(np.array(data.tags)[enough])
     examples = TrainingSet(data.X[rows], Y[rows][:, enough], rows, tags)
-    models = {"first": fit_first(examples).model, "now": fit(examples, seed=seed)[0]}
+    models = {"first": fit_first(examples)[0], "now": fit(examples, seed=seed)[0]}
     P = {name: model.predict_proba(data.X[rest]) for name, model in models.items()}
     truth = data.Y[rest][:, enough]
     return {name: auc_per_tag(truth, p).mean for name, p in P.items()}

@@ -701,8 +701,8 @@ def doubtful(
     columns = np.repeat(np.arange(len(names)), [len(one[0]) for one in asked])
     order = np.argsort(-doubt, kind="stable")[: N_CANDIDATES * n]
     tracks = library.tracks.many(ids[order])
-    artists = [track.artist or f"#{track.id}" for track in tracks]
-    chosen = _spread(doubt[order], ids[order], columns[order].tolist(), artists, n)
+    artists = np.array([track.artist or f"#{track.id}" for track in tracks])
+    chosen = _spread(doubt[order], ids[order], columns[order], artists, n)
     found = []
     for k in chosen:
         name, p = names[columns[order[k]]], float(unpacked(steps[order[k : k + 1]])[0])
@@ -748,12 +748,9 @@ def answer_doubt(
     # A `LibraryError` if ``change`` is not a review, or is being undone.
     library.tracks.get(track_id)
     with library.begin() as connection:
-        if change is None:
-            number = library.changes.begin(REVIEW, "")
-        else:
-            if library.changes.get(change).command != REVIEW:
-                raise LibraryError(f"Change {change} is not a review.")
-            number = change
+        if change is not None and library.changes.get(change).command != REVIEW:
+            raise LibraryError(f"Change {change} is not a review.")
+        number = change or library.changes.begin(REVIEW, "")
         tags = {"yes" if fits else "no": [tag]}
         keep_said(library, track_id, **tags, person=person, change=number)
         query = sa.select(sa.func.count()).where(
@@ -764,19 +761,13 @@ def answer_doubt(
     return number
 
 
-def _spread(
-    doubt: Doubles,
-    ids: Ids,
-    tags: list[int],
-    artists: list[str],
-    n: int,
-) -> list[int]:
+def _spread(doubt: Floats, ids: Ids, tags: Ids, artists: NDArray[np.str_], n: int) -> list[int]:
     """Places of the questions to ask, greedily the most doubtful after waiting."""
-    score, tag_of, artist_of = doubt.astype(np.float64), np.array(tags), np.array(artists)
+    score = doubt.astype(np.float64)
     chosen: list[int] = []
     while len(chosen) < n and len(score) and np.isfinite(score).any():
         best = int(np.argmax(score))
         chosen.append(best)
-        score -= PENALTY * (tag_of == tag_of[best]) + PENALTY * (artist_of == artist_of[best])
+        score -= PENALTY * (tags == tags[best]) + PENALTY * (artists == artists[best])
         score[ids == ids[best]] = -np.inf
     return chosen

@@ -443,8 +443,6 @@ def _spread(ids: Ids, values: Floats | None, everyone: Ids) -> Floats:
 
 def _mask(everyone: Ids, some: Ids) -> Mask:
     """Which of ``everyone`` are among ``some``, (n,); both ascending."""
-    if everyone is some:
-        return np.ones(len(everyone), bool)
     mask = np.zeros(len(everyone), bool)
     at, there = _places(everyone, some)
     mask[at[there]] = True
@@ -455,10 +453,7 @@ def _places(everyone: Ids, some: Ids) -> tuple[NDArray[np.intp], Mask]:
     """Where each of ``some`` would be among ``everyone``, ascending, and whether it is, (m,)."""
     if not len(everyone):
         return np.zeros(len(some), np.intp), np.zeros(len(some), bool)
-    if everyone[-1] - everyone[0] == len(everyone) - 1:  # no gaps: nothing to search for
-        at = np.clip(some - everyone[0], 0, len(everyone) - 1)
-    else:
-        at = np.minimum(np.searchsorted(everyone, some), len(everyone) - 1)
+    at = np.minimum(np.searchsorted(everyone, some), len(everyone) - 1)
     return at, everyone[at] == some
 
 
@@ -491,8 +486,8 @@ def similarities(
     own = np.array([said.get(model.vocabulary[j], np.nan) for j in learnt], np.float32)
     by_tags = alike(snapshot.trained_columns(learnt, tagged), row, own)
     if not np.array_equal(tagged, ids):
-        place = np.minimum(np.searchsorted(tagged, ids), len(tagged) - 1)
-        by_tags = np.where(tagged[place] == ids, by_tags[place], by_sound)
+        place, there = _places(tagged, ids)
+        by_tags = np.where(there, by_tags[place], by_sound)
     weight = np.float32(len(learnt) / (len(learnt) + N_TAGS_LIKE_SOUND))
     return ids, (1 - weight) * by_sound + weight * by_tags
 

@@ -11,8 +11,6 @@ from collections import OrderedDict
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
-from itertools import groupby
-from operator import itemgetter
 from typing import Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
@@ -30,10 +28,10 @@ from harmonium.data.tag_names import (
 from harmonium.errors import DataError, UnknownTagError, did_you_mean
 from harmonium.library.library import Library
 from harmonium.library.search import SOURCES, Found, Query, feature_place, parse, rank
-from harmonium.library.store.database import LibraryVersion
-from harmonium.library.store.models import Owner, Steps, packed, steps_of, unpacked
+from harmonium.library.store.database import LibraryVersion, batches
+from harmonium.library.store.models import Owner, Steps, packed, unpacked
 from harmonium.library.store.opinions import Agreement, VerdictTable, agreed_tags
-from harmonium.library.store.schema import BLOCK, prediction, track
+from harmonium.library.store.schema import track
 from harmonium.library.store.tracks import SoundVectors, Track, track_name, update_sound_vectors
 from harmonium.library.tagger import MOST, Tagger, builtin_aliases, no_model, thresholds_for
 
@@ -44,6 +42,7 @@ ORDERS = (
 )
 """By an audio feature, the highest first; with a minus, the lowest first."""
 
+N_READ = 16  # tags whose predictions are read at a time
 N_RESULTS = 16  # results of searches that are kept, for their further pages and their facets
 N_SHOWN_TAGS = 6  # tags that are shown with a track in a list
 MAX_FACETS = 40
@@ -435,38 +434,21 @@ class Snapshot:
     def trained_columns(self, tags: NDArray[np.intp], ids: Ids) -> Iterable[Floats]:
         """The probabilities of tracks (n,), tag by tag, as the model was trained."""
         if not self._is_warm:
-            yield from self._read_columns(tags, ids)
+            assert self.model_id is not None
+            for some in batches(tags.tolist(), N_READ):  # never all of it in memory
+                known, P = self.library.predictions.columns(self.model_id, some, refined=False)
+                yield from P[np.searchsorted(known, ids)].T
             return
         found = self.trained
         at, same = np.searchsorted(found.ids, ids), np.array_equal(found.ids, ids)
         for j in tags.tolist():
             yield unpacked(found.steps[j] if same else found.steps[j][at])
 
-    def _read_columns(self, tags: NDArray[np.intp], ids: Ids) -> Iterator[Floats]:
-        """The same from the library, never all of it in memory."""
-        blocks = np.unique(ids // BLOCK)
-        query = (
-            sa.select(prediction.c.tag, prediction.c.probabilities)
-            .where(
-                prediction.c.model_id == self.model_id,
-                prediction.c.tag.in_(tags.tolist()),
-                prediction.c.block.in_(blocks.tolist()),
-            )
-            .order_by(prediction.c.tag, prediction.c.block)
-        )
-        places = np.searchsorted(blocks, ids // BLOCK) * BLOCK + ids % BLOCK
-        first, last = places[0], places[-1] + 1
-        without_gaps = last - first == len(ids)
-        with self.library.connect() as connection:
-            for _, rows in groupby(connection.execute(query), key=itemgetter(0)):
-                steps = steps_of(b"".join(data for _, data in rows))
-                yield unpacked(steps[first:last] if without_gaps else steps[places])
-
-    def probabilities(self, ids: Ids) -> Floats:
+    def probabilities(self, ids: Ids, tags: Sequence[int] | None = None) -> Floats:
         """(len(ids), n_tags) what the model says about some tracks; NaN where it says nothing."""
         if self.model_id is None or self._is_warm:
-            return self.predictions.rows(ids)
-        return self.library.predictions.probabilities(self.model_id, ids)
+            return self.predictions.rows(ids)[:, slice(None) if tags is None else tags]
+        return self.library.predictions.probabilities(self.model_id, ids, tags)
 
     def features(self, ids: Ids, names: Container[str] = AUDIO_FEATURES) -> list[dict[str, float]]:
         """Audio feature → its value, for each track; empty where the model says nothing."""
@@ -474,10 +456,7 @@ class Snapshot:
         places = {name: place for name, place in known.items() if name in names}
         if self.model_id is None or not places:
             return [{} for _ in ids]
-        at = [*places.values()]
-        P = self.predictions.rows(ids)[:, at] if self._is_warm else None
-        if P is None:
-            P = self.library.predictions.probabilities(self.model_id, ids, at)
+        P = self.probabilities(ids, [*places.values()])
         return [{} if np.isnan(p).any() else dict(zip(places, p.tolist(), strict=True)) for p in P]
 
     # Answers. -----------------------------------------------------------------------------------
@@ -639,9 +618,8 @@ class Snapshot:
         found = []
         for number, p in zip(ids.tolist(), probabilities, strict=True):
             said = self.verdicts.of_track(number)
-            held = [tag for tag, holds in said.items() if holds][:N_SHOWN_TAGS]
-            tags = [TrackTag(tag, self.shown(tag), 1.0, "people") for tag in held]
             has = [tag for tag, holds in said.items() if holds]
+            tags = [TrackTag(tag, self.shown(tag), 1.0, "people") for tag in has[:N_SHOWN_TAGS]]
             if self.model is not None and self.tagger is not None and len(places) and len(p):
                 reached = places[p[places] >= self.model.thresholds[places]]
                 for j in reached[np.argsort(-self.tagger.telling(p)[reached], kind="stable")]:

@@ -62,18 +62,8 @@ MAX_UPDATES = 20_000  # minibatches that a member learns from, at most, in 30 to
 # The logistic regression. -------------------------------------------------------------------------
 
 
-class LinearFit(NamedTuple):
-    """A logistic regression of all tracks, and what others like it say about held-out ones."""
-
-    model: Any  # LogisticTagger
-    held_out: Floats  # (n, C) held-out probabilities, corrected by the other folds
-    correction: Recalibration
-    candidate: "Candidate"
-    folds: Ids  # (n,)
-
-
-def fit_first(examples: TrainingSet, seed: int = 0) -> LinearFit:
-    """The first answer."""
+def fit_first(examples: TrainingSet, seed: int = 0) -> "tuple[Any, list[Candidate], Recalibration]":
+    """The first answer, like that of `fit`: a `LogisticTagger`; and its correction."""
     folds = grouped_folds(examples.groups, examples.Y, n_folds=N_FOLDS, seed=seed)
     searched = range(N_FOLDS if len(examples) <= MAX_ON_ALL_FOLDS else FOLDS_TO_SEARCH)
 
@@ -100,13 +90,13 @@ def fit_first(examples: TrainingSet, seed: int = 0) -> LinearFit:
     named = pl.DataFrame(examples.Y, schema=list(examples.tags))
     held = [np.flatnonzero(folds == fold) for fold in range(N_FOLDS)]
     asked = [[Question(P[i], examples.Y[i], np.zeros(len(i)), np.ones(len(i)))] for i in held]
-    corrected = np.empty_like(P)
+    model = _fitted_linear(chosen.l2, examples.inputs(chosen), named)
+    model.folds_, model.held_out_ = folds, np.empty_like(P)
     for fold, own in enumerate(held):
         others = fit_recalibration(joined([*asked[:fold], *asked[fold + 1 :]]))
-        corrected[own] = others(P[own])
-    model = _fitted_linear(chosen.l2, examples.inputs(chosen), named)
+        model.held_out_[own] = others(P[own])
     candidate = best._replace(auc=mean_auc(examples.Y, P, folds))
-    return LinearFit(model, corrected, fit_recalibration(joined(asked)), candidate, folds)
+    return model, [candidate], fit_recalibration(joined(asked))
 
 
 def linear_held_out(

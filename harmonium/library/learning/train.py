@@ -124,7 +124,7 @@ def train(
         model, candidates = fit(
             task.examples, seed=options.seed, progress=progress, engine=engine, jobs=jobs
         )
-        stored = task.stored(model, model.held_out_, model.folds_, candidates)
+        stored = task.stored(model, candidates)
     with library.begin():
         stored = replace(stored, id=library.models.add(stored, use=use))
         library.models.remove(number, instead=stored.id)
@@ -209,15 +209,13 @@ class _Task:
             rng = np.random.default_rng(self.options.seed)
             rows = np.sort(rng.permutation(len(self.ids))[:MAX_FIRST])
             task = replace(self, ids=self.ids[rows], examples=self.examples.rows(rows))
-        linear = fit_first(task.examples, self.options.seed)
-        task = replace(task, more=linear.correction.arrays())
-        return task.stored(linear.model, linear.held_out, linear.folds, [linear.candidate])
+        model, candidates, correction = fit_first(task.examples, self.options.seed)
+        return replace(task, more=correction.arrays()).stored(model, candidates)
 
-    def stored(
-        self, model: Any, held_out: Floats, folds: Ids, candidates: list[Candidate]
-    ) -> StoredModel:
+    def stored(self, model: Any, candidates: list[Candidate]) -> StoredModel:
         """A fitted model with its report, by its held-out probabilities."""
         examples, more = self.examples, dict(self.more)
+        held_out, folds = model.held_out_, model.folds_
         if examples.n_more:
             held_out, more["own_weight"] = with_prior(
                 examples, held_out, folds, tagger.builtin_model().vocabulary

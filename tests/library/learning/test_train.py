@@ -150,20 +150,20 @@ def test_the_penalty_is_found_step_by_step():
     X, truth = small_library.world(200)
     Y, groups = truth.astype(np.float32), np.arange(200)
     examples, folds = TrainingSet(X, Y, groups, TAGS), grouped_folds(groups, Y, n_folds=5)
-    linear = fitting.fit_first(examples)
+    model, (candidate,), correction = fitting.fit_first(examples)
     tried = []
     for settings in (Hyperparameters(0.0, l2) for l2 in fitting.PENALTIES):
         held_out = fitting.linear_held_out(examples, settings, folds, range(5))
         tried.append(fitting.mean_auc(Y, held_out, folds))
-    place = fitting.PENALTIES.index(linear.candidate.hyperparameters.l2)
+    place = fitting.PENALTIES.index(candidate.hyperparameters.l2)
     assert tried[place] >= max(tried[max(0, place - 1) : place + 2])
-    assert linear.candidate.auc == tried[place]
-    assert np.isfinite(linear.held_out).all()
-    assert linear.correction.slopes.shape == (5,)
+    assert candidate.auc == tried[place]
+    assert np.isfinite(model.held_out_).all()
+    assert correction.slopes.shape == (5,)
     rng = np.random.default_rng(0)
     telling = np.hstack([rng.normal(size=(200, 2)), Y + rng.normal(size=Y.shape)])
     examples = dataclasses.replace(examples, X=telling.astype(np.float32), n_more=5)
-    assert fitting.fit_first(examples).candidate.hyperparameters.more_inputs
+    assert fitting.fit_first(examples)[1][0].hyperparameters.more_inputs
 
 
 def test_the_model_takes_the_place_of_a_first_answer_from_some_of_the_tracks(tmp_path, monkeypatch):
