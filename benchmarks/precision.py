@@ -35,7 +35,7 @@ from typing import Any
 
 import numpy as np
 import polars as pl
-from scipy.stats import binom
+from scipy.stats import beta, binom
 
 from harmonium.experiments.datasets import CATALOGUE, DatasetSpec, load_dataset
 from harmonium.library import Library
@@ -43,9 +43,9 @@ from harmonium.library.learning.train import train
 from harmonium.library.store.models import UNREACHABLE
 from harmonium.library.store.tracks import Track
 from harmonium.library.tagger import (
+    DOUBT,
     MIN_EFFECTIVE,
     PrecisionCurve,
-    lower_bound,
     precision_curves,
     tag_library,
     thresholds_for,
@@ -76,7 +76,8 @@ def by_point(curve: PrecisionCurve, precision: float) -> float:
 
 def counted(curve: PrecisionCurve, precision: float) -> float:
     threshold = UNREACHABLE
-    enough = lower_bound(curve.right, curve.chosen) >= precision
+    bound = beta.ppf(DOUBT, np.maximum(curve.right, 1), curve.chosen - curve.right + 1)
+    enough = np.where(curve.right > 0, bound, 0.0) >= precision
     for rank in np.flatnonzero(curve.chosen >= MIN_EFFECTIVE):
         if not enough[rank]:
             break

@@ -745,15 +745,6 @@ class PrecisionCurve:
         return n - 1 if n else None
 
 
-def lower_bound(right: Ids, chosen: Ids) -> Doubles:
-    """The precision q at which a share `DOUBT` of all samples has ``right`` or more correct."""
-    # The bound of Clopper and Pearson, for tracks about which nothing else is known.
-    from scipy.stats import beta
-
-    found = beta.ppf(DOUBT, np.maximum(right, 1), chosen - right + 1)
-    return np.where(right > 0, found, 0.0)
-
-
 def threshold_for(curve: PrecisionCurve, precision: float) -> float:
     """The threshold at which a tag has this precision; `UNREACHABLE` if it never does.
 

@@ -39,7 +39,7 @@ from harmonium.library.store.opinions import agreed_tags
 from harmonium.library.store.schema import change as change_table
 from harmonium.library.store.schema import written_file
 from harmonium.library.store.tracks import FORGOTTEN, Track
-from harmonium.library.tagger import lower_bound, thresholds_for
+from harmonium.library.tagger import thresholds_for
 
 if TYPE_CHECKING:
     from harmonium.library.snapshot import Snapshot
@@ -310,7 +310,7 @@ def write_outline(
     not_reached: dict[str, float | None] = {}
     for tag, place in snapshot.places.items():
         if place >= len(thresholds) or thresholds[place] > 1:
-            bounds = [lower_bound(one.right, one.chosen) for one in curves[place : place + 1]]
+            bounds = [one.below() for one in curves[place : place + 1]]
             not_reached[tag] = max((float(one.max()) for one in bounds if len(one)), default=None)
     return WriteOutline(ids[gets], tags, not_reached, n_guessed)
 
@@ -470,19 +470,14 @@ class _UndoableWriter:
             status, about = Path(path).stat(), filetags.read_tags(path).of_track
         except (FileTagError, OSError):
             return  # gone meanwhile; `index` will notice
-        seen: dict[str, Any] = {
-            "path": path,
-            "size": status.st_size,
-            "modified": status.st_mtime_ns,
-        }
         track = self._library.tracks.get(track.id)  # as it is by now
+        now = replace(track, path=path, size=status.st_size, modified=status.st_mtime_ns)
         if path in self._library.tracks.copies([track.id]).get(track.id, []):
-            self._library.tracks.put_copy(replace(track, **seen))
+            self._library.tracks.put_copy(now)
         elif path == track.path and track.state != FORGOTTEN:
             if track.duration is not None:
                 about["duration"] = track.duration
-            now = replace(track, **seen, **about, state="present", reason=None)
-            self._library.tracks.replace(now)
+            self._library.tracks.replace(replace(now, **about, state="present", reason=None))
 
 
 # Undoing. -------------------------------------------------------------------------------------
@@ -559,7 +554,8 @@ def _restore(
         except FileTagError as error:
             problem = problem or error
         else:
-            if changed or path == file.path or _was_restored(library, file, path):
+            undone_here = change_table.c.undoes == file.change_id
+            if changed or path == file.path or _changes_of(library, path, undone_here):
                 taken.add(path)
                 return changed
     if problem is not None:
@@ -575,35 +571,20 @@ def _restore(
         taken.add(found)
         undo = partial(filetags.undo, found, record, exact=False)
         return writer.write(known.get(found), found, undo)
-    later = _later_change(library, file)
+    is_later = (written_file.c.track_id == file.track_id, written_file.c.id > file.id)
+    in_force = (change_table.c.undone_by.is_(None), change_table.c.undoes.is_(None))
     reason = "it was changed since; --fields-only restores the fields that were written"
-    if later is not None:
-        reason = f"change {later} wrote to it later; undo that one first"
+    if later := _changes_of(library, file.path, *is_later, *in_force):
+        reason = f"change {later[0]} wrote to it later; undo that one first"
     raise FileTagError(reason)
 
 
-def _was_restored(library: Library, file: WrittenFile, path: str) -> bool:
-    """Whether an undo of the file's change has written to a path before."""
+def _changes_of(library: Library, path: str, *where: sa.ColumnElement[bool]) -> list[int]:
+    """The changes that wrote to a path, where this holds; the last one first."""
     query = (
-        sa.select(written_file.c.id)
+        sa.select(written_file.c.change_id)
         .join_from(written_file, change_table, change_table.c.id == written_file.c.change_id)
-        .where(change_table.c.undoes == file.change_id)
-        .where(written_file.c.path == stored_path(path)["path"])
+        .where(written_file.c.path == stored_path(path)["path"], *where)
+        .order_by(written_file.c.change_id.desc())
     )
-    return bool(library.fetch(query))
-
-
-def _later_change(library: Library, file: WrittenFile) -> int | None:
-    query = (
-        sa.select(sa.func.max(written_file.c.change_id))
-        .join_from(written_file, change_table, change_table.c.id == written_file.c.change_id)
-        .where(
-            written_file.c.track_id == file.track_id,
-            written_file.c.id > file.id,
-            written_file.c.path == stored_path(file.path)["path"],
-            change_table.c.undone_by.is_(None),
-            change_table.c.undoes.is_(None),
-        )
-    )
-    found: int | None = library.fetch(query)[0][0]
-    return found
+    return [row.change_id for row in library.fetch(query)]

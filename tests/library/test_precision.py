@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy.stats import binom
 from some_tracks import a_model
 from written_music import make_songs, predict
 
@@ -20,7 +19,6 @@ from harmonium.library.learning import fitting
 from harmonium.library.store.models import UNREACHABLE
 from harmonium.library.tagger import (
     DOUBT,
-    lower_bound,
     precision_curves,
     threshold_for,
     thresholds_for,
@@ -51,13 +49,6 @@ def test_a_curve_counts_what_reaches_each_threshold():
     assert curve.chosen[-1] == 470
     assert curve.recall[-1] == 1
     assert (np.diff(curve.thresholds) < 0).all()
-
-
-def test_the_bound_is_that_of_clopper_and_pearson():
-    for right, chosen in ((1, 1), (7, 9), (20, 20), (40, 60)):
-        q = lower_bound(np.array([right]), np.array([chosen]))[0]
-        assert binom.sf(right - 1, chosen, q) == pytest.approx(DOUBT)
-    assert lower_bound(np.array([0]), np.array([5]))[0] == 0
 
 
 def test_tracks_of_one_artist_count_as_far_as_artists_differ():

@@ -210,26 +210,19 @@ def read_training_set(
     groups = np.array([numbers[name] for name in names], np.int64)
     tagger = Tagger(builtin_model()) if extractor == builtin_extractor() else None
     n_more = 0 if tagger is None else len(tagger.tags)
-    X: Floats | TableFile | None = None
+    n_features = library.tracks.features(ids[:1], extractor=extractor)[1].shape[1]
+    shape = len(ids), n_features + n_more
+    X = np.empty(shape, np.float32) if folder is None else TableFile.new(folder / "X", *shape)
+    table = X.open("r+") if isinstance(X, TableFile) else X
     Y = np.empty((len(ids), len(tags)), np.float32)
     for some in row_blocks(len(ids)):
         found, rows = library.tracks.features(ids[some], extractor=extractor)
         if len(found) != len(ids[some]):
             raise DataError("Features were removed from the library during training. Train again.")
-        if X is None:
-            shape = len(ids), rows.shape[1] + n_more
-            X = (
-                np.empty(shape, np.float32)
-                if folder is None
-                else TableFile.new(folder / "X", *shape)
-            )
-        table = X.open("r+") if isinstance(X, TableFile) else X
-        table[some, : rows.shape[1]] = rows
+        table[some, :n_features] = rows
         if tagger is not None:
-            P = tagger.probabilities(rows, music_only=False)
-            table[some, rows.shape[1] :] = log_odds(P)
+            table[some, n_features:] = log_odds(tagger.probabilities(rows, music_only=False))
         Y[some] = labels(ids[some])
-    assert X is not None
     return TrainingSet(X, Y, groups, tags, n_more), grouped_by
 
 

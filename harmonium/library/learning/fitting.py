@@ -134,7 +134,6 @@ class Candidate(NamedTuple):
 class FitTask(NamedTuple):
     """One model to fit."""
 
-    what: str  # for the progress
     hyperparameters: Hyperparameters
     examples: TrainingSet
     model: dict[str, Any]  # the parameters of the estimator
@@ -193,7 +192,7 @@ def fit(
         if progress:
             progress(what, n_done, n_fits)
 
-    def task(examples: TrainingSet, one: Hyperparameters, what: str, n_models: int) -> FitTask:
+    def task(examples: TrainingSet, one: Hyperparameters, n_models: int) -> FitTask:
         n = len(examples) * (n_models - 1) // n_models
         batch_size = 20 if n >= 200 else 10
         parameters = {
@@ -206,7 +205,7 @@ def fit(
             "patience": usual_patience(n, batch_size),
             "random_state": seed,
         }
-        return FitTask(what, one, examples, parameters)
+        return FitTask(one, examples, parameters)
 
     tried: list[tuple[Any, Candidate]] = []
     say("Trying settings")
@@ -217,17 +216,17 @@ def fit(
                 best = max(tried, key=lambda one: one[1].auc)[1].hyperparameters
                 settings = [best._replace(**change)]
             for one in settings:
-                runner.submit(task(searched, one, "Trying settings", n_folds))
+                runner.submit(task(searched, one, n_folds))
             while runner.pending:
                 done, model = _next(runner)
                 n_done += 1
-                say(done.what)
+                say("Trying settings")
                 auc = mean_auc(searched.Y, model.held_out_, model.folds_)
                 tried.append((model, Candidate(done.hyperparameters, auc, model.best_epoch_)))
         tried.sort(key=lambda one: (-one[1].auc, one[1].hyperparameters))
         model, candidate = tried[0]
         if searched is not examples:
-            runner.submit(task(examples, candidate.hyperparameters, "Fitting", N_FOLDS))
+            runner.submit(task(examples, candidate.hyperparameters, N_FOLDS))
             _, model = _next(runner)
             n_done += 1
             say("Fitting")

@@ -403,7 +403,7 @@ def test_a_worker_that_does_not_see_the_files_leaves_the_fit_to_the_caller(tmp_p
     X, truth = small_library.world(60)
     settings = {"n_hidden": 5, "n_models": 2, "max_epochs": 2, "random_state": 0}
     examples = in_files(tmp_path, X, truth.astype(np.float32))
-    task = fitting.FitTask("Fitting", Hyperparameters(0.01, 0.1), examples, settings)
+    task = fitting.FitTask(Hyperparameters(0.01, 0.1), examples, settings)
     lost = SimpleNamespace(task=task, result=None, error=FileNotFoundError("X"))
     found, model = fitting._next(SimpleNamespace(next=lambda: lost))
     assert found is task
