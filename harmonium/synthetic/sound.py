@@ -425,9 +425,9 @@ def stroke(name: str, kit: str, brightness: float, seed: int) -> Samples:
     """One stroke on a drum of a kit, its peak near one; the pitch of a skin drops."""
     drum, (pitch, ring, wires) = DRUMS[name], KITS[kit]
     n = int(drum.seconds * RATE)
-    low, high = drum.band
-    band = (low * brightness**0.3, min(high * brightness, 10_900))
-    sound = wires * drum.rattle * _fall(n, drum.rattle_fall) * band_pass(noise(n, seed), *band)
+    low = drum.band[0] * brightness**0.3
+    high = min(max(drum.band[1] * brightness, 1.2 * low), 10_900)
+    sound = wires * drum.rattle * _fall(n, drum.rattle_fall) * band_pass(noise(n, seed), low, high)
     if drum.skin:
         phase = drum.skin * pitch * (times(n) + 0.05 * (1 - _fall(n, 0.03)))
         sound += np.sin(2 * np.pi * phase) * _fall(n, drum.skin_fall * ring)

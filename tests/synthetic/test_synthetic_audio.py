@@ -215,6 +215,15 @@ def test_a_kick_is_low_and_a_hat_is_high(kit):
     assert centroid(sound.stroke("hat", kit, 1.0, 0)) > 4_000
 
 
+@pytest.mark.parametrize("brightness", [0.3, 0.6, 1.7, 2.0])
+def test_every_drum_sounds_at_any_brightness(brightness):
+    for name in sound.DRUMS:
+        for kit in sound.KITS:
+            x = sound.stroke(name, kit, brightness, 0)
+            assert np.isfinite(x).all()
+            assert np.abs(x).max() == pytest.approx(1, abs=0.01)
+
+
 def test_a_womans_vowel_lies_above_a_mans():
     k = np.arange(1, 20) * 220.0
 
