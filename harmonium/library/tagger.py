@@ -28,8 +28,7 @@ allows for two things:
 - The tracks of an artist are right or wrong together. So n tracks, n_g of each artist, count as
   n² / Σ n_g² (Kish), which is the number of artists where each has as many.
 - Of many tags some pass by luck, and those are the ones that are written. What can be expected of
-  a tag beforehand counts as much as `PRIOR` tracks: half of it is the mean of its probabilities,
-  the other half how often such probabilities were right for the other tags.
+  a tag beforehand, the mean of its probabilities, counts as much as `PRIOR` tracks.
 """
 
 import os
@@ -709,7 +708,7 @@ class PrecisionCurve:
     right: Ids  # how many of these have the tag
     positives: int  # how many tracks have the tag
     effective: Doubles  # how many tracks of different artists tell as much as those chosen
-    expected: Doubles  # share of those chosen that is expected to be right (`expected_shares`)
+    expected: Doubles  # mean probability of those chosen
 
     @property
     def precision(self) -> Doubles:

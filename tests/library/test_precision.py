@@ -126,25 +126,6 @@ def test_tracks_that_go_together_do_not_pass_as_many():
     assert passed[1] / 300 > 0.4
 
 
-def test_what_is_expected_of_a_tag_comes_from_the_others():
-    """Where the other tags are less often right than they say, less is expected."""
-    rng = np.random.default_rng(5)
-    P = rng.random((4000, 4)).astype(np.float32)
-    true = np.column_stack([P[:, 0], *(P[:, 1:] ** 2).T])  # the last three say too much
-    Y = (rng.random(P.shape) < true).astype(np.float32)
-    Y[:50, 1] = np.nan
-    expected = next(fitting.expected_shares(Y, P))
-    np.testing.assert_allclose(expected, (P[:, 0] + P[:, 0] ** 2) / 2, atol=0.05)
-    alone = next(fitting.expected_shares(Y[:, :1], P[:, :1]))
-    np.testing.assert_array_equal(alone, P[:, 0])  # nothing else to go by
-    unlike = Y.copy()
-    unlike[:, 0] = 1 - unlike[:, 0]
-    np.testing.assert_array_equal(next(fitting.expected_shares(unlike, P)), expected)
-    assert [c.positives for c in fitting.make_curves(Y, P)] == np.nansum(Y, axis=0).astype(
-        int
-    ).tolist()
-
-
 def test_a_stored_model_gives_the_curve_of_a_tag():
     rng = np.random.default_rng(3)
     curves = [fitting.make_curve(*draw(n, rng)) for n in (200, 90)]

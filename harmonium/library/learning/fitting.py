@@ -46,7 +46,6 @@ TrainingProgress = Callable[[str, int, int], None]  # (what, fits done, of how m
 
 CLEARLY = 2.0  # standard errors by which an AUC must exceed 0.5 to be clearly above chance
 CHOSEN = 1.5  # and those of the mean of all tags, which is the best of several settings and epochs
-BINS = 50  # ranges of probabilities in which other tags are looked at
 GROWTH = 1.1  # ratio of the numbers of tracks at successive ranks of a curve
 MAX_FIRST = 2000  # tracks that the first answer learns from
 PENALTIES = tuple(10 ** (k / 2) for k in range(-9, 0))  # logistic; the search starts at 0.001
@@ -360,50 +359,15 @@ def make_curves(
     Y: Floats, P: Floats, groups: Sequence[Any] | NDArray[Any] | None = None
 ) -> list[PrecisionCurve]:
     """The curve of each tag, from labels (n, C) and held-out probabilities (n, C)."""
-    tags = zip(Y.T, P.T, expected_shares(Y, P), strict=True)
-    return [make_curve(y, p, groups, expected) for y, p, expected in tags]
-
-
-def expected_shares(Y: Floats, P: Floats) -> Iterator[Floats]:
-    """How likely each track has a tag, but for what is known of that tag: (n,) for each tag.
-
-    The mean of its probability and of the share of the other tags' tracks with such a probability
-    that are right: by `BINS` bins, made to rise with the probability (isotonic regression).
-    """
-    from sklearn.isotonic import IsotonicRegression
-
-    n, right = np.zeros((2, P.shape[1], BINS))
-    for j, (y, p) in enumerate(zip(Y.T, P.T, strict=True)):  # no more than a tag in memory
-        known = ~np.isnan(y)
-        bins = _bins(p[known])
-        n[j] = np.bincount(bins, minlength=BINS)
-        right[j] = np.bincount(bins, y[known] == 1, minlength=BINS)
-    others, others_right = n.sum(axis=0) - n, right.sum(axis=0) - right
-    centres = (np.arange(BINS) + 0.5) / BINS
-    for j, p in enumerate(np.asarray(P, np.float32).T):
-        seen = others[j] > 0
-        if seen.any():
-            rises = IsotonicRegression(out_of_bounds="clip")
-            share = others_right[j, seen] / others[j, seen]
-            rises.fit(centres[seen], share, sample_weight=others[j, seen])
-            p = (p + rises.predict(centres)[_bins(p)]) / 2
-        yield p.astype(np.float32)
-
-
-def _bins(p: Floats) -> NDArray[np.int64]:
-    return np.minimum((p * BINS).astype(np.int64), BINS - 1)
+    return [make_curve(y, p, groups) for y, p in zip(Y.T, P.T, strict=True)]
 
 
 def make_curve(
-    y: Floats,
-    p: Floats,
-    groups: Sequence[Any] | NDArray[Any] | None = None,
-    expected: Floats | None = None,
+    y: Floats, p: Floats, groups: Sequence[Any] | NDArray[Any] | None = None
 ) -> PrecisionCurve:
     """The curve of labels (n,), 0, 1 or NaN, and held-out probabilities (n,).
 
     ``groups`` (n,) says which tracks go together, such as those of an artist; None: none do.
-    ``expected`` (n,) are what `expected_shares` gives for the tag; None: the probabilities.
 
     It has no ranks where no label is known; then nothing is promised.
     """
@@ -428,8 +392,7 @@ def make_curve(
         right=right,
         positives=int((y == 1).sum()),
         effective=np.square(places + 1) / squares[places].astype(np.float64),
-        expected=np.cumsum((p if expected is None else expected)[order], dtype=np.float64)[places]
-        / (places + 1),
+        expected=np.cumsum(ordered)[places] / (places + 1),
     )
 
 
