@@ -2,7 +2,6 @@
 
     python benchmarks/triples.py                   7 million triples; their file is made once
     python benchmarks/triples.py --size 100000     a quick look
-    python benchmarks/triples.py --codes           only names to codes, beside polars' own ways
 
 Generates triples with heavy tails (84,000 users, 1,000,000 tracks and 280,000 tags for 7 million),
 spelling variants and repeated rows, and runs, each in a process of its own and in turn,
@@ -52,9 +51,6 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if not file.exists():
         print(f"Making {file} ...", flush=True)
         run_child("generate", file, options)
-    if options.codes:
-        compare_codes(file, options.repeats)
-        return
     skipped = report.missing("pandas")
     runs: dict[str, list[dict[str, float]]] = {"pandas": [], "harmonium": []}
     for name in skipped:
@@ -82,7 +78,6 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--size", type=int, default=FULL_SIZE, help="number of triples")
     parser.add_argument("--repeats", type=int, default=5, help="runs of each, in turn")
     parser.add_argument("--folder", default=str(folder), help="where the generated file is kept")
-    parser.add_argument("--codes", action="store_true", help="compare ways from names to codes")
     parser.add_argument("--json", type=Path, help="where the results go")
     parser.add_argument("--child", choices=CHILDREN, help=argparse.SUPPRESS)
     parser.add_argument("--file", help=argparse.SUPPRESS)
@@ -198,48 +193,6 @@ def time_harmonium(options: argparse.Namespace) -> dict[str, float]:
         core_items=len(core.items),
         core_tags=len(core.tags),
     )
-
-
-def compare_codes(file: Path, repeats: int) -> None:
-    """Codes by first appearance of the three columns: ours, and two ways of polars, in turn."""
-    import polars as pl
-
-    from harmonium.data.tables import encode_all
-
-    columns = {column.name: column for column in pl.read_csv(file)}
-
-    def ours() -> list[list[int]]:
-        found = encode_all(columns).values()
-        return [coded.codes[-9:].tolist() for coded in found]
-
-    def enum() -> list[list[int]]:
-        found = [
-            column.cast(pl.Enum(column.unique(maintain_order=True))).to_physical()
-            for column in columns.values()
-        ]
-        return [codes[-9:].to_list() for codes in found]
-
-    def join() -> list[list[int]]:
-        frames = [column.to_frame("name") for column in columns.values()]
-        distinct = [f.unique(maintain_order=True).with_row_index("code") for f in frames]
-        found = [
-            frame.join(names, on="name", how="left", maintain_order="left")["code"]
-            for frame, names in zip(frames, distinct, strict=True)
-        ]
-        return [codes[-9:].to_list() for codes in found]
-
-    seconds: dict[str, list[float]] = {"ours": [], "unique and Enum": [], "unique and join": []}
-    for _ in range(repeats):
-        results = []
-        for name, way in zip(seconds, (ours, enum, join), strict=True):
-            start = time.perf_counter()
-            results.append(way())
-            seconds[name].append(time.perf_counter() - start)
-        assert results[0] == results[1] == results[2]
-    for name, values in seconds.items():
-        ratio = statistics.median(values) / statistics.median(seconds["ours"])
-        every = " ".join(f"{value:.2f}" for value in values)
-        print(f"{name:16}{statistics.median(values):6.2f} s  {ratio:4.1f} x   {every}")
 
 
 def measured(start: float, **sizes: int) -> dict[str, float]:

@@ -1,8 +1,6 @@
 """Tables: columns of names as integer codes, and files of CSV, TSV or Parquet, plain or gzipped.
 
-Each distinct name is handled once; rows are integers. Names are compared by a 64-bit hash, and a
-second hash shows whether two of them shared the first one. docs/design.md says why this is not left
-to polars.
+Each distinct name is handled once; rows are integers.
 
 Polars reads delimited text that is well formed, and the csv module any other: a row that cannot be
 used is left out, and its line is known.
@@ -17,10 +15,9 @@ import warnings
 import zlib
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from itertools import count, islice
+from itertools import islice
 from math import prod
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
@@ -59,7 +56,6 @@ _POSSIBLE_DELIMITERS = (",", ";", "\t", "|")
 _HEAD_BYTES = 1 << 16  # the first line must be within these
 _FIRST_ROWS = 100  # tell the number of columns where there is no header
 _SURROGATE = re.compile("[\ud800-\udfff]")  # what a byte becomes that is not UTF-8
-_ODD = 0x9E3779B97F4A7C15  # 2**64 / golden ratio: its products spread keys over the slots
 _UTF8_MARK, _UTF16_MARKS = b"\xef\xbb\xbf", (b"\xff\xfe", b"\xfe\xff")
 
 
@@ -75,45 +71,13 @@ class Coded(NamedTuple):
 
 def encode(values: pl.Series) -> Coded:
     """The codes of a column of strings without nulls, (n,)."""
-    for seed in count(0, 2):
-        first = first_equal(_hashes(values, seed))
-        check = _hashes(values, seed + 1)
-        if (check.take(first) == check).all():  # otherwise two names share the first hash
-            break
-    is_first = first == np.arange(len(first), dtype=np.int32)
-    codes = (np.cumsum(is_first, dtype=np.int32) - 1).take(first)
-    return Coded(codes, values.gather(np.flatnonzero(is_first)))
+    names = values.unique(maintain_order=True)
+    return Coded(values.cast(pl.Enum(names)).to_physical().cast(pl.Int32).to_numpy(), names)
 
 
 def encode_all(columns: Mapping[str, pl.Series]) -> dict[str, Coded]:
-    """The codes of each of the columns; most of the work is outside Python's lock."""
-    with ThreadPoolExecutor() as pool:
-        return dict(zip(columns, pool.map(encode, columns.values()), strict=True))
-
-
-def first_equal(keys: NDArray[np.uint64]) -> Codes:
-    """For each of n keys the index of the first one equal to it, (n,).
-
-    In a round every key left writes its index into its slot, the first of a slot last, so that it
-    stays. Keys that find an equal there are done; the others try another slot in the next round.
-    """
-    first = np.empty(len(keys), dtype=np.int32)
-    rows, left = np.arange(len(keys), dtype=np.int32), keys
-    bits, multiplier = len(keys).bit_length() or 1, _ODD
-    table = np.empty(1 << bits, dtype=np.int32)
-    while len(rows):
-        slots = ((left * np.uint64(multiplier)) >> np.uint64(64 - bits)).view(np.int64)
-        table[slots[::-1]] = rows[::-1]
-        owner = table.take(slots)
-        first[rows] = owner
-        lost = np.flatnonzero(keys.take(owner) != left)
-        rows, left = rows.take(lost), left.take(lost)
-        multiplier += 2
-    return first
-
-
-def _hashes(values: pl.Series, seed: int) -> NDArray[np.uint64]:
-    return values.hash(seed=seed).to_numpy()
+    """The codes of each of the columns."""
+    return {role: encode(values) for role, values in columns.items()}
 
 
 def compact(column: Coded) -> Coded:
