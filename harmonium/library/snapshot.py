@@ -53,9 +53,7 @@ class Question(NamedTuple):
 
     text: str = ""  # a query, as `search.parse` reads it; empty for any track
     like: int | None = None  # the number of a track; others are compared with it
-    order: str | None = (
-        None  # one of `ORDERS`; by default most likely first, or by name without a query
-    )
+    order: str | None = None  # one of `ORDERS`; None: most likely first, or by name if no query
     min_probability: float = 0.0
     owner: Owner | None = None
     predicted: bool = False  # only tracks that the model adds
@@ -131,13 +129,14 @@ class ModelPredictions:
             return np.zeros(len(self.steps), np.float32)
         return unpacked(np.rint(self.steps.mean(axis=1)).astype(np.uint16))
 
-    def rows(self, ids: Ids) -> Floats:
-        """(len(ids), n_tags) of some tracks; NaN where there is nothing."""
-        found = np.full((len(ids), len(self.steps)), np.nan, np.float32)
+    def rows(self, ids: Ids, tags: Sequence[int] | None = None) -> Floats:
+        """(len(ids), n_tags) of some tracks, and of some tags or all; NaN where there is none."""
+        chosen = range(len(self.steps)) if tags is None else tags
+        found = np.full((len(ids), len(chosen)), np.nan, np.float32)
         if len(self.ids):
             at = np.minimum(np.searchsorted(self.ids, ids), len(self.ids) - 1)
             here = self.ids[at] == ids
-            found[here] = unpacked(self.steps[:, at[here]]).T
+            found[here] = unpacked(self.steps[np.ix_(chosen, at[here])]).T
         return found
 
 
@@ -447,7 +446,7 @@ class Snapshot:
     def probabilities(self, ids: Ids, tags: Sequence[int] | None = None) -> Floats:
         """(len(ids), n_tags) what the model says about some tracks; NaN where it says nothing."""
         if self.model_id is None or self._is_warm:
-            return self.predictions.rows(ids)[:, slice(None) if tags is None else tags]
+            return self.predictions.rows(ids, tags)
         return self.library.predictions.probabilities(self.model_id, ids, tags)
 
     def features(self, ids: Ids, names: Container[str] = AUDIO_FEATURES) -> list[dict[str, float]]:

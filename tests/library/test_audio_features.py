@@ -3,11 +3,15 @@
 import numpy as np
 import pytest
 import small_library
+import sqlalchemy as sa
 from small_library import new_change, trained
 
 from harmonium.data.tag_names import AUDIO_FEATURES
 from harmonium.errors import DataError, UnknownTagError
 from harmonium.library.search import Query, Range, parse, read_range
+from harmonium.library.snapshot import Question
+from harmonium.library.store.database import PREDICTIONS, bump_version
+from harmonium.library.store.schema import prediction
 
 N_TAGGED = 25
 
@@ -148,6 +152,17 @@ def test_a_model_without_features_says_what_to_do(library):
     for ask in ({"text": "energy:>0.5"}, {"order": "energy"}):
         with pytest.raises(DataError, match="built-in"):
             library.search(**ask)
+
+
+def test_a_model_that_has_predicted_nothing_yet_gives_no_values(world):
+    library, _ = world
+    with library.begin() as connection:
+        connection.execute(sa.delete(prediction))
+        bump_version(connection, PREDICTIONS)
+    for shown_tags in (False, True):  # read from the library, then from memory
+        hits = library.snapshot().search(Question(features=True), shown_tags=shown_tags).hits
+        assert hits
+        assert not any(hit.features for hit in hits)
 
 
 def test_tracks_without_a_value_and_without_a_file_in_the_order(world):
