@@ -29,7 +29,7 @@ PANELS = {
         ("search", "search", "Search tracks by their tags, the most likely first."),
         ("suggest", "search", "Suggest more tags for a track that has these."),
         ("related", "search", "List the tags that a tag makes more likely, and less likely."),
-        ("say", "corrections", "Set a track's tags; -TAG rejects one."),
+        ("say", "corrections", "Set the tags of tracks; -TAG rejects one."),
         ("review", "corrections", "Answer the model's questions about doubtful tags."),
         ("rename", "corrections", "Rename or merge a tag."),
         ("hide", "corrections", "Hide tags."),

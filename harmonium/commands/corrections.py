@@ -5,6 +5,8 @@ from __future__ import annotations
 import shutil
 import subprocess
 from collections.abc import Callable
+from itertools import takewhile
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import typer
@@ -59,16 +61,19 @@ def learn(out: Output, library: Library) -> str | None:
 
 
 def say(
-    track: str = argument("TRACK", options.TRACK_HELP, default=...),
-    tags: list[str] | None = argument(
-        "TAG", "Tags that fit; with a minus, tags that do not. Quote a tag of several words."
+    words: list[str] = argument(
+        "TRACK... TAG",
+        f"{options.TRACK_HELP} Or a folder. More files, #NUMBERs and folders that end in a slash "
+        "may follow. Then tags that fit; with a minus, tags that do not. Quote a tag of several "
+        "words.",
+        default=...,
     ),
     library: str | None = options.LIBRARY,
     unsay: list[str] | None = value("TAG", "Withdraw what you said about this tag.", "--unsay"),
     person: str = options.PERSON,
     as_json: bool = options.JSON,
 ) -> None:
-    """Set a track's tags; -TAG rejects one.
+    """Set the tags of tracks; -TAG rejects one.
 
     Your tags count in searches, in what is written to files, and in training. The model learns from
     them at once: the track's other tags change, and so do those of tracks that sound like it. A new
@@ -76,21 +81,38 @@ def say(
     tags, and what the file says.
 
     Example: harmonium say song.mp3 rock "hip hop" -live
-    In Python: library.say("song.mp3", "rock", "-live")
+    Example: harmonium say ~/Music/Concerts live
+    Example: harmonium say *.flac sleepy
+    In Python: library.say("song.mp3", "rock", "-live"), library.say([1, 2, "Concerts/"], "live")
     """
     from harmonium.library.answers import read_said
+    from harmonium.library.store.tracks import named_tracks
 
-    (yes, no), unsaid = read_said(tags or []), unsay or []
+    n_tracks = 1 + sum(1 for _ in takewhile(_is_track, words[1:]))
+    (yes, no), unsaid = read_said(words[n_tracks:]), unsay or []
     if not (yes or no or unsaid):
         raise DataError("Which tags? For example: harmonium say TRACK rock -live")
     out = Output(as_json)
     with options.opened(library) as opened:
-        said = opened.say(track, yes=yes, no=no, unsay=unsaid, person=person, learn=False)
+        tracks = words[:n_tracks]
+        said = opened.say(tracks, yes=yes, no=no, unsay=unsaid, person=person, learn=False)
         learnt = None if said.change is None else learn(out, opened)
-    out.json({"track": said.track.id, "change": said.change})
-    words = [*yes, *(f"not {tag}" for tag in no), *(f"{tag} withdrawn" for tag in unsaid)]
-    new = "nothing new." if said.change is None else ", ".join(words)
-    out.say(f"{said.track.name}: {new}", learnt, to_undo(said.change))
+    out.json({"tracks": [track.id for track in said.tracks], "change": said.change})
+    told = [*yes, *(f"not {tag}" for tag in no), *(f"{tag} withdrawn" for tag in unsaid)]
+    new = "nothing new." if said.change is None else ", ".join(told)
+    out.say(f"{named_tracks(said.tracks)}: {new}", learnt, to_undo(said.change))
+
+
+def _is_track(word: str) -> bool:
+    """Whether a word after the first one is a track and not a tag."""
+    from harmonium.library.store.tracks import track_number
+
+    path = Path(word).expanduser()
+    return (
+        track_number(word) is not None
+        or (word.endswith("/") and path.is_dir())
+        or (bool(path.suffix) and path.is_file())
+    )
 
 
 def review(
@@ -303,7 +325,7 @@ def kind(
 
 
 def forget(
-    tracks: list[str] = argument("TRACK", options.TRACK_HELP, default=...),
+    tracks: list[str] = argument("TRACK", f"{options.TRACK_HELP} Or a folder.", default=...),
     library: str | None = options.LIBRARY,
     as_json: bool = options.JSON,
 ) -> None:
@@ -312,17 +334,20 @@ def forget(
     A removed track is not found, tagged, learnt from or written to, and `harmonium index` skips its
     file. `harmonium undo` brings it back with all its tags.
 
-    Example: harmonium forget "Audiobook - Chapter 1"
-    In Python: library.forget("chapter 1.mp3")
+    Example: harmonium forget "Audiobook - Chapter 1" ~/Music/Podcasts
+    In Python: library.forget("chapter 1.mp3", "Podcasts")
     """
+    from harmonium.library.store.tracks import named_tracks
+
     out = Output(as_json)
     with options.opened(library) as opened:
-        found = [opened.track(text) for text in tracks]
+        found = opened.tracks_of(*tracks)
         change = opened.forget(*found, learn=False)
         learn(out, opened)
     out.json({"tracks": [track.id for track in found], "change": change})
-    name = found[0].name if len(found) == 1 else counted(len(found), "track")
-    out.say(f"{name} removed from the library; no file was touched.", to_undo(change))
+    out.say(
+        f"{named_tracks(found)} removed from the library; no file was touched.", to_undo(change)
+    )
 
 
 def undo(

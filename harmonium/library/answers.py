@@ -36,7 +36,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 import polars as pl
 import sqlalchemy as sa
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from harmonium.arrays import Doubles, Floats, Ids, Mask
 from harmonium.data.tag_names import OWN
@@ -57,7 +57,12 @@ from harmonium.library.store.models import (
 )
 from harmonium.library.store.opinions import REVIEW, VerdictTable, agreed_tags, is_asked
 from harmonium.library.store.schema import opinion, person, tag
-from harmonium.library.store.tracks import SoundVectors, Track, update_sound_vectors
+from harmonium.library.store.tracks import (
+    SoundVectors,
+    Track,
+    named_tracks,
+    update_sound_vectors,
+)
 from harmonium.library.tagger import (
     BIAS_DEVIATION,
     SOUND_DEVIATION,
@@ -226,25 +231,26 @@ def observed_track(
 
 @dataclass(frozen=True)
 class Said:
-    """What a person said about a track."""
+    """What a person said about tracks."""
 
     change: int | None  # None if they had said all of it before
-    track: Track
-    moved: list[CompletedTag]  # the other tags, most moved first
+    tracks: list[Track]
+    moved: list[CompletedTag]  # the other tags of a single track, most moved first
 
 
 def say(
     library: Library,
-    track: Track,
+    tracks: list[Track],
     *answers: Sequence[str],
     person: str = ME,
     change: int | None = None,
 ) -> Said:
-    """Save what a person says about a track, like `keep_said`; and what follows from it."""
+    """Save what a person says about tracks, like `keep_said`; and what follows from it."""
     before = library.snapshot()
-    number = keep_said(library, track.id, *answers, person=person, change=change)
+    number = keep_said(library, [one.id for one in tracks], *answers, person=person, change=change)
     moved: list[CompletedTag] = []
-    if number is not None:
+    if number is not None and len(tracks) == 1:
+        (track,) = tracks
         opinions = library.opinions.of_track(track.id)
         own = {tag: value > 0 for who, tag, value in opinions if who == person}
         fits, misfits = ([tag for tag, v in own.items() if v == holds] for holds in (True, False))
@@ -252,12 +258,12 @@ def say(
             found = complete_track(before, track.id, fits, misfits, person)
             tags = {one.tag: one for one in found.tags}
             moved = [tags[name] for name in found.moved]
-    return Said(number, track, moved)
+    return Said(number, tracks, moved)
 
 
 def keep_said(
     library: Library,
-    track_id: int,
+    ids: ArrayLike,
     yes: Sequence[str] = (),
     no: Sequence[str] = (),
     unsay: Sequence[str] = (),
@@ -265,19 +271,19 @@ def keep_said(
     person: str = ME,
     change: int | None = None,
 ) -> int | None:
-    """Save what a person says about a track; the number of the change, None if nothing is new.
+    """Save what a person says about tracks; the number of the change, None if nothing is new.
 
-    It replaces what they said before about the same tags, and what the track's file says to the
+    It replaces what they said before about the same tags, and what the tracks' files say to the
     contrary.
     """
-    track = library.tracks.get(track_id)
+    tracks = library.tracks.many(ids)
     words = ", ".join([*yes, *(f"-{tag}" for tag in no)])
     words = words or f"{counted(len(unsay), 'tag')} withdrawn"
     with library.begin():
         if change is not None:
             library.changes.check_open(change)
-        number = change or library.changes.begin("say", f"{track.name}: {words}")
-        n_changed = library.opinions.say(person, track_id, yes, no, unsay, change=number)
+        number = change or library.changes.begin("say", f"{named_tracks(tracks)}: {words}")
+        n_changed = library.opinions.say(person, ids, yes, no, unsay, change=number)
         if change is None and not n_changed:
             library.changes.drop(number)
             return None

@@ -8,29 +8,27 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from harmonium.data.tag_names import AUDIO_FEATURES, KINDS, NO_TAG, normalise_tag
-from harmonium.errors import DataError, counted
+from harmonium.errors import DataError
 from harmonium.library.library import Library
 from harmonium.library.search import unknown_tag
 from harmonium.library.store.changes import MODEL_TAG, SETTING, TRACK_STATE
 from harmonium.library.store.database import storable
 from harmonium.library.store.models import UNREACHABLE, StoredModel
 from harmonium.library.store.schema import HIDDEN, KIND, RENAMED
-from harmonium.library.store.tracks import FORGOTTEN
+from harmonium.library.store.tracks import FORGOTTEN, Track, named_tracks
 
 if TYPE_CHECKING:
     from harmonium.library.snapshot import Snapshot
 
 
-def forget(library: Library, ids: Sequence[int]) -> int | None:
+def forget(library: Library, tracks: Sequence[Track]) -> int | None:
     """Remove tracks from the library, with what people say about them; the number of the change.
 
     Indexing skips their sounds from now on, wherever their files are. None if all of them were
     forgotten before.
     """
-    tracks = library.tracks.many(list(ids))
-    name = tracks[0].name if len(tracks) == 1 else counted(len(tracks), "track")
     with library.begin():
-        number = library.changes.begin("forget", f"{name} removed from the library")
+        number = library.changes.begin("forget", f"{named_tracks(tracks)} removed from the library")
         library.opinions.end_tracks([track.id for track in tracks], change=number)
         new = [library.changes.set_value(number, TRACK_STATE, one.id, FORGOTTEN) for one in tracks]
         if not any(new):

@@ -247,6 +247,17 @@ class Library:
             return self.tracks.get(named)
         return self.tracks.resolve(str(named))
 
+    def tracks_of(self, *named: TrackName) -> list[Track]:
+        """The tracks of these names and, of folders, all that are in them; each once."""
+        found: dict[int, Track] = {}
+        for one in named:
+            if isinstance(one, str | Path) and Path(one).expanduser().is_dir():
+                inside = self.tracks.many([number for number, _ in self.tracks.files_of(one)])
+            else:
+                inside = [self.track(one)]
+            found |= {track.id: track for track in inside}
+        return list(found.values())
+
     def index(
         self,
         *paths: str | Path,
@@ -442,7 +453,7 @@ class Library:
 
     def say(
         self,
-        track: TrackName,
+        tracks: TrackName | Sequence[TrackName],
         *tags: str,
         yes: Sequence[str] = (),
         no: Sequence[str] = (),
@@ -451,10 +462,11 @@ class Library:
         change: int | None = None,
         learn: bool = True,
     ) -> "Said":
-        """Save what a person says about a track, and learn from it.
+        """Save what a person says about tracks, and learn from it.
 
         Parameters
         ----------
+        tracks : a track, a folder of files, or several of them
         tags : tags that fit; with a minus before them, tags that do not
         yes, no : the same as two lists
         unsay : tags about which they withdraw what they said
@@ -464,9 +476,9 @@ class Library:
         """
         fits, misfits = modules.answers.read_said(tags)
         fits, misfits = [*fits, *yes], [*misfits, *no]
-        said = modules.answers.say(
-            self, self.track(track), fits, misfits, unsay, person=person, change=change
-        )
+        named = [tracks] if isinstance(tracks, TrackName) else tracks
+        found = self.tracks_of(*named)
+        said = modules.answers.say(self, found, fits, misfits, unsay, person=person, change=change)
         self._learn(learn and said.change is not None)
         return said
 
@@ -566,10 +578,8 @@ class Library:
         return modules.write.write_fields(self, fields or {})
 
     def forget(self, *tracks: TrackName, learn: bool = True) -> int | None:
-        """Remove tracks from the library; the number of the change, None if nothing changed."""
-        change = modules.edits.forget(
-            self, list(dict.fromkeys(self.track(one).id for one in tracks))
-        )
+        """Remove tracks, also by folders; the number of the change, None if nothing changed."""
+        change = modules.edits.forget(self, self.tracks_of(*tracks))
         self._learn(learn)
         return change
 

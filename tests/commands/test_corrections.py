@@ -56,7 +56,7 @@ class TestSay:
         assert (said["me", 50, "lush"], said["me", 50, "hard rock"]) == (-1, -1)
         changes = len(tagged.changes.list())
         done = run("say", "#50", "-Lush", "rock", "--json", "-L", place)
-        assert json.loads(done.stdout) == {"track": 50, "change": None}
+        assert json.loads(done.stdout) == {"tracks": [50], "change": None}
         assert len(tagged.changes.list()) == changes
         assert run("say", "#50", "--unsay", "Rock", "-L", place).exit_code == 0
         assert ("me", 50, "rock") not in in_force(tagged)
@@ -73,6 +73,33 @@ class TestSay:
         run("undo", "-L", place)  # the import, of which nothing is left
         run("undo", "-L", place)
         assert found(tagged, "polka")[50].source == "people"
+
+    def test_folders_files_and_numbers_are_one_change(self, library, place, tmp_path, monkeypatch):
+        """A folder that is called like a tag is one only as the first word, or with a slash."""
+        for k, name in enumerate(("live/0", "live/b/1", "rock/2", "3")):
+            write(tmp_path / f"{name}.flac", k, seconds=1)
+        monkeypatch.chdir(tmp_path)
+        index(library, [tmp_path], extractor="timbre", engine="serial")
+        ids = {track.path.rsplit("/", 1)[-1][0]: track.id for track in library.tracks.all()}
+        run("say", "live", "3.flac", f"#{ids['2']}", "rock", "-calm", "-L", place)
+        assert in_force(library) == {
+            ("me", number, tag): value
+            for number in ids.values()
+            for tag, value in (("rock", 1), ("calm", -1))
+        }
+        assert run("undo", "-L", place).exit_code == 0
+        done = run("say", "3.flac", "rock/", "live", "--json", "-L", place)
+        assert json.loads(done.stdout)["tracks"] == [ids["3"], ids["2"]]
+        assert {tag for _, _, tag in in_force(library)} == {"live"}
+        library.say(["rock", ids["3"]], "-live")
+        assert set(in_force(library).values()) == {-1}
+        assert (
+            "4 tracks removed" in run("forget", "live", "rock", "#1", "3.flac", "-L", place).stdout
+        )
+        assert not len(library.tracks.ids())
+        (tmp_path / "empty").mkdir()
+        with pytest.raises(LibraryError, match="no track in the folder"):
+            run("say", "empty", "rock", "-L", place)
 
 
 class TestRename:

@@ -112,18 +112,19 @@ class Opinions(LibraryPart):
     def say(
         self,
         person: str,
-        track_id: int,
+        tracks: ArrayLike,
         present: Iterable[str] = (),
         absent: Iterable[str] = (),
         retract: Iterable[str] = (),
         *,
         change: int,
     ) -> int:
-        """Let a person give a track tags, reject others, and withdraw what they said about others.
+        """Let a person give tracks tags, reject others, and withdraw what they said about others.
 
-        The tags may be in any spelling. What the track's file says to the contrary ends. Returns
-        how many opinions began or ended.
+        ``tracks`` are one number or several. The tags may be in any spelling. What the tracks'
+        files say to the contrary ends. Returns how many opinions began or ended.
         """
+        ids: list[int] = np.unique(np.asarray(tracks, np.int64)).tolist()
         given = {1: present, -1: absent, 0: retract}
         now = self._library.renamed_tags()
         spelt = [
@@ -139,7 +140,7 @@ class Opinions(LibraryPart):
                 raise LibraryError(
                     f"The tag {name!r} cannot be given, rejected and withdrawn at once. Choose one."
                 )
-        rows = [(person, int(track_id), name, value) for name, value in spelt if value]
+        rows = [(person, id, name, value) for id in ids for name, value in spelt if value]
         schema = {"person": pl.String, "track_id": pl.Int64, "tag": pl.String, "value": pl.Int8}
         files = people_table.c.kind == "file"
         themselves = people_table.c.name == storable(person).strip()
@@ -147,17 +148,16 @@ class Opinions(LibraryPart):
             ended = 0
             for value, whose in ((1, files), (-1, files), (0, themselves)):
                 tags = [name for name, spoken in said.items() if spoken == value]
-                ended += _end(
-                    connection,
-                    change,
-                    opinion.c.track_id == int(track_id),
+                conditions = [
                     opinion.c.tag_id.in_(sa.select(tag.c.id).where(tag.c.name.in_(tags))),
                     opinion.c.person_id.in_(sa.select(people_table.c.id).where(whose)),
                     *([opinion.c.value == -value] if value else []),
-                )
+                ]
+                for some in batches(ids):
+                    ended += _end(connection, change, opinion.c.track_id.in_(some), *conditions)
             frame = pl.DataFrame(rows, schema=schema, orient="row")
             began = self.add_triples(frame, change=change, kind="person")
-            recount_people(connection, [track_id])
+            recount_people(connection, ids)
             return began + ended
 
     def end_tracks(self, ids: Iterable[int], *, change: int) -> int:

@@ -37,7 +37,7 @@ from safetensors.numpy import load, save
 
 from harmonium.arrays import Doubles, Floats, Ids
 from harmonium.data.tag_names import normalise_names, normalise_tag
-from harmonium.errors import LibraryError, NotInLibraryError, nearest_names
+from harmonium.errors import LibraryError, NotInLibraryError, counted, nearest_names
 from harmonium.files import absolute_path
 from harmonium.library.store import database
 from harmonium.library.store.database import (
@@ -107,6 +107,11 @@ def track_name(path: str, title: str | None = None, artist: str | None = None) -
     if title:
         return f"{artist} - {title}" if artist else title
     return path.replace("\\", "/").rpartition("/")[2]
+
+
+def named_tracks(tracks: Sequence[Track]) -> str:
+    """The name of a single track, or how many there are."""
+    return tracks[0].name if len(tracks) == 1 else counted(len(tracks), "track")
 
 
 class Tracks(LibraryPart):
