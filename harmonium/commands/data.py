@@ -110,8 +110,6 @@ def download_dataset(
 ) -> None:
     """Download the paper's own MTurk or MajorMiner files into the data folder.
 
-    The SHA-256 of each file is stored beside it, and a file that changes later is refused.
-
     Example: harmonium data download mturk
     """
     from harmonium.data.datasets.paper_files import download

@@ -1,7 +1,7 @@
 """Where work is done: in processes of this machine, in this process, or on a Dask cluster.
 
 ``make_executor`` turns an engine's name into a ``concurrent.futures.Executor``. ``Runner`` runs a
-function over tasks; it survives the death of a worker, and of a cluster that comes back.
+function over tasks; it survives the death of a worker.
 docs/features.md says which engines there are, and what becomes of a task whose worker dies.
 """
 
@@ -25,10 +25,6 @@ ENGINES = ("processes", "serial")
 
 class EngineError(HarmoniumError):
     """An engine that is not available, or that no longer works."""
-
-
-class ConnectionLost(EngineError):
-    """The cluster that had the task is gone, or has dropped it; it may come back."""
 
 
 class WorkerDied(HarmoniumError):
@@ -59,9 +55,6 @@ class Engine(Executor):
 
     def check(self) -> None:
         """Called from time to time while tasks run; EngineError if they cannot end any more."""
-
-    def renew(self, future: Future[Any]) -> None:
-        """Reconnect after a future ended with `ConnectionLost`; EngineError if that fails."""
 
 
 class Serial(Engine):
@@ -145,8 +138,7 @@ class Runner(Generic[Task, Result]):
 
     When a worker dies, its task need not be the cause: memory may have run out. So the task is
     tried once more when no other is under way, and its outcome is a `WorkerDied` only if that takes
-    its worker down too. When a cluster is lost, it gets the tasks again as soon as it is back.
-    Every task has one outcome.
+    its worker down too. Every task has one outcome.
 
     Leaving the context by an exception, Ctrl-C for instance, ends the workers at once. An engine
     that is given as an object, not by name, goes on; its waiting tasks are cancelled.
@@ -217,11 +209,6 @@ class Runner(Generic[Task, Result]):
             task = self._under_way.pop(future)
             error = CancelledError() if future.cancelled() else future.exception()
             error = error and self.engine.explain(error)
-            if isinstance(error, ConnectionLost):
-                self.engine.renew(future)
-                again = self.submit(task)
-                self._alone = again if future is self._alone else self._alone
-                continue
             if isinstance(error, EngineError):
                 raise error
             if isinstance(error, WorkerDied) and future is not self._alone:

@@ -8,13 +8,12 @@ import os
 import threading
 import time
 from collections.abc import Callable
-from concurrent.futures import CancelledError, Future, InvalidStateError
+from concurrent.futures import CancelledError, Future
 from contextlib import suppress
 from functools import cache
 from typing import Any, TextIO, TypeVar
-from weakref import WeakSet
 
-from harmonium.engine import ConnectionLost, Engine, EngineError, WorkerDied
+from harmonium.engine import Engine, EngineError, WorkerDied
 from harmonium.engine.processes import keep_freed_memory
 
 T = TypeVar("T")
@@ -22,37 +21,33 @@ T = TypeVar("T")
 CONNECT_SECONDS = 5  # how long to wait for the scheduler's answer
 WORKER_SECONDS = 10  # how long to wait for the first worker of a cluster that may just be starting
 COUNT_SECONDS = 5  # how long a count of the cluster's threads is used: workers come and go
-GONE_SECONDS = 60  # how long a scheduler may be gone, or without a worker, before work ends
+GONE_SECONDS = 60  # how long a scheduler may be without a worker before work ends
 GO_ON = "Then run the same command again: it goes on with what it has kept."
 
 
 class Cluster(Engine):
     """The workers of a Dask scheduler, through ``distributed.Client(address).get_executor()``.
 
-    Dask gives the tasks of a worker that dies to others. A scheduler that is gone may come back,
-    see `renew`. The workers need Harmonium in the same version. A worker that is at a task for
+    Dask gives the tasks of a worker that dies to others. If the scheduler is gone, work ends with
+    an EngineError. The workers need Harmonium in the same version. A worker that is at a task for
     longer than ``time_limit`` seconds ends itself.
     """
 
     def __init__(self, address: str, *, time_limit: float | None = None) -> None:
         self.address = address
         self.time_limit = time_limit
-        self._connect()
+        self._client = _connected(address)
+        self._executor = self._client.get_executor(pure=False)
+        self._counted = float("-inf")  # when threads were counted
+        self._seen = time.monotonic()  # when there were some
+        self._threads = 0
+        self._recount()
         if not self._threads:
             self._client.close()
             raise EngineError(
                 f"The Dask scheduler at {address} has no worker. Start one where Harmonium is "
                 f"installed: dask worker {address}"
             )
-
-    def _connect(self) -> None:
-        self._client = _connected(self.address)
-        self._executor = self._client.get_executor(pure=False)
-        self._futures: WeakSet[Future[Any]] = WeakSet()  # submitted by this connection
-        self._counted = float("-inf")  # when threads were counted
-        self._seen = time.monotonic()  # when there were some
-        self._threads = 0
-        self._recount()
         self._scheduler = self._client.scheduler_info()["id"]
 
     @property
@@ -64,14 +59,11 @@ class Cluster(Engine):
     def submit(self, fn: Callable[..., T], /, *args: Any, **kwargs: Any) -> Future[T]:
         """Have ``fn(*args, **kwargs)`` done by a worker of the cluster."""
         try:
-            future = self._executor.submit(within, self.time_limit, fn, args, kwargs)
-        except Exception as error:
+            return self._executor.submit(within, self.time_limit, fn, args, kwargs)
+        except Exception:
             if self._client.status == "running":
                 raise
-            future = Future()  # the connection was lost between two tasks
-            future.set_exception(ConnectionLost(str(error)))
-        self._futures.add(future)
-        return future
+            raise self._lost() from None
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
         """Leave the cluster, which goes on; by default when the tasks are done."""
@@ -89,15 +81,18 @@ class Cluster(Engine):
         if isinstance(error, KilledWorker):
             return WorkerDied("several workers died, ran out of memory or took too long on it")
         if isinstance(error, CancelledError) or type(error).__name__ == "FutureCancelledError":
-            return ConnectionLost(f"The Dask scheduler at {self.address} has dropped the work.")
+            return self._lost()
         return error
 
     def check(self) -> None:
-        """EngineError after some time without workers: tasks would wait forever."""
+        """EngineError without the scheduler, or after some time without workers."""
         self._recount()
-        if self._client.status != "running" or self._is_another():
-            self._give_up()
-            return
+        with suppress(OSError):
+            # A new scheduler, to which the client reconnects, does not have the tasks.
+            if self._client.scheduler_info()["id"] != self._scheduler:
+                raise self._lost()
+        if self._client.status != "running":
+            raise self._lost()
         if self._threads:
             self._seen = time.monotonic()
         elif time.monotonic() - self._seen > GONE_SECONDS:
@@ -106,43 +101,11 @@ class Cluster(Engine):
                 f"Start some: dask worker {self.address}. {GO_ON}"
             )
 
-    def renew(self, future: Future[Any]) -> None:
-        """Wait until the scheduler and a worker are back; EngineError if that takes too long."""
-        if future not in self._futures:
-            return  # lost with an earlier connection
-        with suppress(Exception):
-            self._client.close(timeout=2)
-        self._give_up()
-        end = time.monotonic() + GONE_SECONDS
-        while True:
-            try:
-                self._connect()
-            except (EngineError, OSError):  # not back yet, or gone again at once
-                self._threads = 0
-            if self._threads:
-                return
-            if time.monotonic() > end:
-                raise EngineError(
-                    f"The Dask scheduler at {self.address} has been gone for {GONE_SECONDS:g} s, "
-                    f"or its workers have. Start them: dask scheduler, dask worker {self.address}. "
-                    f"{GO_ON}"
-                )
-            with suppress(Exception):
-                self._client.close(timeout=2)
-            time.sleep(0.5)
-
-    def _give_up(self) -> None:
-        """End the futures of this connection as lost; not all of them notice by themselves."""
-        for future in list(self._futures):
-            with suppress(InvalidStateError):
-                future.set_exception(ConnectionLost("The connection was lost."))
-
-    def _is_another(self) -> bool:
-        """Whether the client has reconnected to a new scheduler, which does not have the tasks."""
-        try:
-            return bool(self._client.scheduler_info()["id"] != self._scheduler)
-        except OSError:
-            return True  # it has just gone
+    def _lost(self) -> EngineError:
+        return EngineError(
+            f"The Dask scheduler at {self.address} is gone. Start it and its workers again: "
+            f"dask scheduler, dask worker {self.address}. {GO_ON}"
+        )
 
     def _recount(self) -> None:
         """Count the cluster's threads, if that was some time ago."""

@@ -8,7 +8,6 @@ from functools import cached_property
 from itertools import chain
 from math import isfinite
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import polars as pl
@@ -33,7 +32,6 @@ GENERATOR = 2
 """To be raised whenever the same parameters give other sounds, clips or tags than before."""
 MANIFEST = "collection.json"
 PARAMETERS = ("n_tracks", "clips_per_track", "n_users", "users_per_clip", "seed")
-WAV_HEADER_BYTES = 44
 
 
 @dataclass(frozen=True)
@@ -185,9 +183,8 @@ class SyntheticCollection:
 
         ``audio/ARTIST/ALBUM/TITLE N.wav`` (16 bit), ``clips.csv``, ``triples.csv`` (user, item,
         tag), ``truth.csv`` (item, then a column of 0 and 1 for each tag) and ``collection.json``
-        (how it was made). The same collection gives the same bytes. A write that was
-        interrupted leaves no torn file, and goes on where it was when it is started again; a
-        larger collection with the same seed adds to a smaller one.
+        (how it was made), which comes last. The same collection gives the same bytes, and one that
+        is there already is left as it is. A write that was interrupted leaves no torn file.
 
         ``jobs`` is the number of processes; ``progress`` is called with the number of clips that
         are done and the number of all.
@@ -197,18 +194,19 @@ class SyntheticCollection:
             raise DataError(f"'jobs' must be at least 1, got {jobs}.")
         about = {"generator": GENERATOR, "clip_seconds": float(self.clip_seconds)}
         about |= {name: int(getattr(self, name)) for name in PARAMETERS}
-        is_resumed = _check_folder(about, folder)
-        _write(folder / MANIFEST, (json.dumps(about, indent=2) + "\n").encode())
-        size = WAV_HEADER_BYTES + 2 * round(self.clip_seconds * RATE)
-        missing = []
-        for index, name in enumerate(self.clips["path"]):
-            path = folder / name
-            if not (is_resumed and path.is_file() and path.stat().st_size == size):
-                missing.append(self.clip(index))
+        manifest, content = folder / MANIFEST, (json.dumps(about, indent=2) + "\n").encode()
+        if manifest.is_file() and manifest.read_bytes() == content:
+            return folder
+        if manifest.is_file():
+            raise DataError(
+                f"'folder' {str(folder)!r} holds another collection than {about}. "
+                "Choose another folder, or delete this one."
+            )
         written = Parallel(n_jobs=jobs, return_as="generator", batch_size=4)(
-            delayed(_write_clip)(folder, self.clip_seconds, clip) for clip in missing
+            delayed(_write_clip)(folder, self.clip_seconds, self.clip(index))
+            for index in range(len(self))
         )
-        for n_done, _ in enumerate(chain([None], written), start=len(self) - len(missing)):
+        for n_done, _ in enumerate(chain([None], written)):
             if progress is not None:
                 progress(n_done, len(self))
         truth = pl.DataFrame(self.truth.astype(np.int8), schema=self.tags.to_list(), orient="row")
@@ -216,8 +214,7 @@ class SyntheticCollection:
         tables = {"clips": self.clips, "triples": self.triples.frame(), "truth": truth}
         for name, table in tables.items():
             _write(folder / f"{name}.csv", table.write_csv().encode())
-        for leftover in folder.rglob("*.part"):  # of a run that was killed
-            leftover.unlink(missing_ok=True)
+        _write(manifest, content)
         return folder
 
 
@@ -229,26 +226,6 @@ def _audio_path(clip: SyntheticClip) -> str:
     """Where a clip lies in a collection's folder."""
     track = clip.track
     return f"audio/{track.artist}/{track.album}/{track.title} {clip.number + 1}.wav"
-
-
-def _check_folder(about: dict[str, Any], folder: Path) -> bool:
-    """Whether the folder holds (a part of) this collection; an error if it holds another one."""
-    if folder.exists() and not folder.is_dir():
-        raise DataError(f"'folder' must be a folder, got the file {str(folder)!r}.")
-    try:
-        found = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        return False
-    except ValueError as error:
-        raise DataError(f"{folder / MANIFEST} cannot be read ({error}). Delete it.") from error
-    same = all(found.get(name) == about[name] for name in ("generator", "seed", "clip_seconds"))
-    grown = all(found.get(name, 0) <= about[name] for name in ("n_tracks", "clips_per_track"))
-    if not same or not grown:
-        raise DataError(
-            f"'folder' {str(folder)!r} holds another collection, made with {found}; {about} cannot "
-            f"extend it. Choose another folder, or delete this one."
-        )
-    return True
 
 
 def _write_clip(folder: Path, seconds: float, clip: SyntheticClip) -> None:

@@ -1,6 +1,5 @@
 """The commands `harmonium data list`, `show` and `download`."""
 
-import hashlib
 import http.server
 import json
 import re
@@ -148,11 +147,7 @@ class TestFetch:
     def test_fetch_then_load(self, fetch, target, name):
         assert "3 files downloaded" in fetch(name=name)
         files = sorted(f"{name}_{split}.libsvm" for split in SIZES[name])
-        assert files_in(target) == ["SHA256SUMS", *files]
-        lines = (target / name / "SHA256SUMS").read_text().splitlines()
-        assert len(lines) == 3
-        for digest, file in (line.split("  ") for line in lines):
-            assert digest == hashlib.sha256((target / name / file).read_bytes()).hexdigest()
+        assert files_in(target) == files
         data = datasets.load(name, target)
         assert {split: len(rows) for split, rows in data.splits.items()} == SIZES[name]
 
@@ -164,7 +159,7 @@ class TestFetch:
         assert datasets.is_found(datasets.info("mturk")) == user_data_folder() / "mturk"
         monkeypatch.setenv("HARMONIUM_DATA", str(tmp_path / "named"))
         run("download", "mturk")
-        assert len(files_in(tmp_path / "named" / "mturk")) == 4
+        assert len(files_in(tmp_path / "named" / "mturk")) == 3
 
     def test_files_that_are_there_stay_unless_forced(self, fetch, server, target):
         fetch()
@@ -172,13 +167,13 @@ class TestFetch:
         assert "Already downloaded" in fetch()
         with pytest.raises(DatasetNotFoundError, match="404"):
             fetch("--force")
-        assert len(files_in(target)) == 4
+        assert len(files_in(target)) == 3
 
     def test_a_download_that_breaks_off_leaves_nothing_behind(self, fetch, target, monkeypatch):
         monkeypatch.setattr(Handler, "cut", "mturk_valid.libsvm")
         with pytest.raises(DatasetNotFoundError, match=r"mturk_valid\.libsvm could not be"):
             fetch()
-        assert files_in(target) == ["SHA256SUMS", "mturk_train.libsvm"]
+        assert files_in(target) == ["mturk_train.libsvm"]
 
     @pytest.mark.parametrize(
         ("content", "word"),
@@ -212,26 +207,3 @@ class TestFetch:
     def test_what_cannot_be_fetched(self, fetch, options, message):
         with pytest.raises(DataError, match=message):
             fetch(**options)
-
-
-class TestChecksums:
-    def change(self, folder):
-        """Another label in one row: the numbers of rows and columns stay what they were."""
-        path = folder / "mturk" / "mturk_test.libsvm"
-        path.write_text(path.read_text().replace("7 8:1", "9 8:1", 1))
-        return path
-
-    def test_a_file_that_has_changed_is_refused_until_forced(self, fetch, target, server):
-        fetch()
-        datasets.load("mturk", target)
-        path = self.change(target)
-        for load in (lambda: datasets.load("mturk", target), fetch):
-            with pytest.raises(DataError, match=rf"{path.name} is not .*mturk --force"):
-                load()
-        self.change(server[1])
-        fetch("--force")
-        assert len(datasets.load("mturk", target)) == sum(SIZES["mturk"].values())
-        (target / "mturk" / "SHA256SUMS").unlink()  # files from elsewhere have no digest
-        path.write_text(path.read_text().replace("9 8:1", "7 8:1", 1))
-        datasets.load("mturk", target)
-        assert "Already downloaded" in fetch()

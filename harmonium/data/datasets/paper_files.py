@@ -5,15 +5,11 @@ Labels count from 0 and features from 1; an item may have no label.
 
 The files do not say which clips are of one track, so `CLIPS_PER_TRACK` lines in a row are taken as
 one: if nobody shuffled them, few tracks are split.
-
-Their publisher gives no checksums. So the SHA-256 of each file is kept beside it once it has been
-downloaded, as `sha256sum` writes it, and a file that has changed since is refused.
 """
 
 from __future__ import annotations
 
 import http.client
-import re
 import urllib.error
 import urllib.request
 from collections.abc import Callable
@@ -25,17 +21,10 @@ import polars as pl
 import scipy.sparse as sp
 
 from harmonium.arrays import Floats, Mask
-from harmonium.data.datasets.dataset import (
-    INFOS,
-    Dataset,
-    data_folders,
-    digest_of,
-    locate,
-    reading,
-)
+from harmonium.data.datasets.dataset import INFOS, Dataset, data_folders, locate, reading
 from harmonium.data.triples import TagCounts
 from harmonium.errors import DataError, DatasetNotFoundError
-from harmonium.files import atomic_file, write_atomically
+from harmonium.files import atomic_file
 
 N_FEATURES = 389
 CLIPS_PER_TRACK = 5  # the paper's MTurk data has as many clips of a track
@@ -43,7 +32,6 @@ SIZES = {  # the published number of rows
     "mturk": {"train": 597, "valid": 123, "test": 195},
     "majmin": {"train": 1587, "valid": 471, "test": 480},
 }
-DIGEST_FILE = "SHA256SUMS"
 
 ReceivedBytes = Callable[[str, int, int | None], None]
 """Called with a file's name, the bytes received so far, and the bytes in all or None."""
@@ -57,7 +45,6 @@ def load(name: str, folder: str | Path | None = None, *, check_sizes: bool = Tru
     features, labels, names, tracks, splits, start = [], [], [], [], {}, 0
     for split, n_rows in SIZES[name].items():
         file = path / f"{name}_{split}.libsvm"
-        _check_kept_digest(file, name)
         X, Y = read_split(file, name, n_rows if check_sizes else None)
         features.append(X)
         labels.append(Y)
@@ -104,8 +91,7 @@ def download(
     """Download the three files of "mturk" or "majmin" into the data folder; returns their paths.
 
     A file takes its name only when it is complete and has the published number of rows. A file
-    that is there already is kept unless ``force``, and must be what was downloaded. ``url`` is a
-    mirror's folder of datasets.
+    that is there already is kept unless ``force``. ``url`` is a mirror's folder of datasets.
     """
     if name not in SIZES:
         raise DataError(
@@ -118,9 +104,7 @@ def download(
     if not source.startswith(("http://", "https://")):
         raise DataError(f"'url' must begin with http:// or https://, got '{url}'.")
     for path, n_rows in paths.items():
-        if path.is_file() and not force:
-            _check_kept_digest(path, name)
-        else:
+        if force or not path.is_file():
             _download_file(name, n_rows, source + path.name, path, progress)
     return list(paths)
 
@@ -132,15 +116,11 @@ def _download_file(
         path.parent.mkdir(parents=True, exist_ok=True)
         with atomic_file(path) as file:
             _receive(url, file, path.name, progress)
-            digest = digest_of(Path(file.name))
             try:
                 read_split(Path(file.name), name, n_rows)
             except DataError as error:
                 problem = str(error).replace(file.name, "the file")
                 raise DataError(f"{url} is not what was published: {problem}") from None
-        digests = {**_kept_digests(path.parent), path.name: digest}
-        lines = "".join(f"{digests[name]}  {name}\n" for name in sorted(digests))
-        write_atomically(path.parent / DIGEST_FILE, lines.encode())
     except (OSError, http.client.HTTPException) as error:
         if isinstance(error, urllib.error.HTTPError):
             error.close()
@@ -165,22 +145,3 @@ def _receive(url: str, file: BinaryIO, label: str, progress: ReceivedBytes | Non
     if total is not None and received != total:
         raise http.client.IncompleteRead(b"", total - received)
     file.flush()
-
-
-def _check_kept_digest(path: Path, name: str) -> None:
-    """Raise DataError if the file is not what was downloaded; nothing is known of other files."""
-    kept = _kept_digests(path.parent).get(path.name)
-    if kept is not None and (digest := digest_of(path)) != kept:
-        raise DataError(
-            f"{path} is not what was downloaded: its SHA-256 is {digest}, not {kept}. Download it "
-            f"again with `harmonium data download {name} --force`, or, if you changed it yourself, "
-            f"delete its line in {DIGEST_FILE}."
-        )
-
-
-def _kept_digests(folder: Path) -> dict[str, str]:
-    """File name -> the digest that it had when it was downloaded."""
-    path = folder / DIGEST_FILE
-    text = path.read_text("utf-8") if path.is_file() else ""
-    lines = re.findall(r"^([0-9a-f]{64}) [ *](.+)$", text, re.MULTILINE)
-    return {name: digest for digest, name in lines}
