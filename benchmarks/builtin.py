@@ -14,13 +14,17 @@ ranking: mean AUC over the tags that people gave. "alone" learns from one collec
     three by these very scores, which flatters them; those of the RBM were chosen on other folds of
     the same clips, but the directions of the volume, and the settings without sound (`TOGETHER`),
     on these very folds.
-completion: one true tag of each clip is observed, and those of another vocabulary are asked for.
-    AUC over clips, and within a clip, before and after. Emotify's excerpts have an observed genre,
-    which the model never saw beside an emotion. "heads": the observed tag is the one that musicnn's
-    taggers find most likely beside its usual share. "no sound" is what `harmonium suggest` uses.
+completion: one true tag of each clip is observed, or three (all where it has fewer), and those of
+    another vocabulary are asked for. AUC over clips, and within a clip, before and after. Emotify's
+    excerpts have an observed genre, which the model never saw beside an emotion. "heads": the
+    observed tag is the one that musicnn's taggers find most likely beside its usual share. "no
+    sound" is what `harmonium suggest` uses for tags that are not in its own file.
 calibration: expected calibration error before and after the correction.
 precision: what would be written with a precision of 80 %, by the curves of the members' held-out
-    clips, and the share of it that is right.
+    clips, and the share of it that is right; and of each mood that would be, or that two
+    collections have: how well each collection agrees.
+quadrants: moods of the package's model that reach a precision of 80 %, and how many of 4Q's clips
+    would get them; of these, the share that people call energetic, and positive.
 strangers: tags that two collections share, by models that never saw the one they are judged by:
     AUC, beside that of models that have seen other artists of it; and how often is right what
     would be written.
@@ -64,6 +68,7 @@ from harmonium.library.tagger import (
     Tagger,
     builtin_kinds,
     builtin_model,
+    precision_curves,
     threshold_for,
 )
 
@@ -96,26 +101,35 @@ def union():
 
 
 class Judged(NamedTuple):
-    """What models made like the built-in one say about held-out clips."""
+    """What models made like the built-in one say about held-out clips; all (n, C)."""
 
     uncorrected: Any
-    """(n, C)"""
     corrected: Any
-    """(n, C)"""
-    written: Any
-    """(C, 4), as `written` has it."""
+    least: Any
+    """From which probability on a tag would be written."""
+    confirmed: Any
+    """Whether two collections confirm the tag, if it is a mood."""
+
+
+@cache
+def fitted():
+    """Clips to hold out, all others, and a model of these made like the built-in one."""
+    corpus = union()
+    return [(rows, i, making.fit(corpus.rows(i))) for rows, i in held_out_splits(corpus)]
 
 
 @cache
 def said():
     corpus = union()
-    P, corrected, counts = np.empty_like(corpus.Y), np.empty_like(corpus.Y), 0
-    for rows, others in held_out_splits(corpus):
-        known, new = corpus.rows(others), corpus.rows(rows)
-        model = making.fit(known)
-        P[rows], corrected[rows] = model.infer(new.X).y, model.predict_proba(new.X)
-        counts = counts + written(known, model, new, corrected[rows])
-    return Judged(P, corrected, counts)
+    found = Judged(*(np.empty_like(corpus.Y) for _ in Judged._fields))
+    for rows, others, model in fitted():
+        known, X = corpus.rows(others), corpus.X[rows]
+        least, curves = writes_from(known, model)
+        doubted = making.unconfirmed(known, model.held_out_, curves)
+        said_now = model.infer(X).y, model.predict_proba(X), least, ~np.isin(corpus.tags, doubted)
+        for whole, part in zip(found, said_now, strict=True):
+            whole[rows] = part
+    return found
 
 
 def held_out_splits(corpus):
@@ -243,15 +257,13 @@ def ranking():
         difference,
     )
     line("RBM: union and heads", score(corpus, one_model()))
-    rbm, plain = (by(DiscriminativeRBM, heads, **ONE_MODEL) for heads in (True, False))
+    plain = by(DiscriminativeRBM, heads=False, **ONE_MODEL)
     P = held_out(corpus, plain)
     line("RBM: union", score(corpus, P), errors(corpus, P, one_model()))
-    alone, with_heads = {}, {}
+    alone = {}
     for part in (corpus.of(name) for name in NAMES):
         alone |= score(part, held_out(part, plain))
-        with_heads |= score(part, held_out(part, rbm))
     line("RBM: alone", alone)
-    line("RBM: alone and heads", with_heads)
     logistic = partial(LogisticTagger, solver="newton")
     best(corpus, "logistic regression", logistic, (3e-5, 1e-4, 3e-4), heads=False)
     own = ("training_steps", "init_scale", "l2", "l2_tags")
@@ -265,13 +277,12 @@ def questions(corpus):
     genre = np.array([groups[tag] == "genre" for tag in corpus.tags])
     nothing = np.full(corpus.Y.shape, np.nan, np.float32)
     found = {}
-    for name, given in (("4Q: a mood → genres", ~genre), ("4Q: a genre → moods", genre)):
-        observed = nothing.copy()
-        for row in np.flatnonzero(corpus.collection == "4q"):
-            has = np.flatnonzero((corpus.Y[row] == 1) & given)
-            if len(has):
-                observed[row, rng.choice(has)] = 1
-        found[name] = observed, ~given
+    for one, asked, given in (("mood", "genres", ~genre), ("genre", "moods", genre)):
+        orders = rng.random(corpus.Y.shape) * np.where((corpus.Y == 1) & given, 1, np.nan)
+        places = orders.argsort(axis=1).argsort(axis=1)  # the tags to observe first; NaN last
+        for several, n in ((f"a {one}", 1), (f"three {one}s", 3)):
+            chosen = (places < n) & ~np.isnan(orders) & (corpus.collection == "4q")[:, None]
+            found[f"4Q: {several} → {asked}"] = np.where(chosen, 1, nothing), ~given
     observed = nothing.copy()
     for number, row in enumerate(np.flatnonzero(corpus.collection == "emotify")):
         observed[row, corpus.tags.index(EMOTIFY_GENRES[number // 100])] = 1
@@ -288,12 +299,13 @@ def questions(corpus):
 
 
 def completion():
-    """One tag of one vocabulary is observed, those of another are asked for."""
+    """Tags of one vocabulary are observed, those of another are asked for."""
     corpus = union()
     nothing = np.full(corpus.Y.shape, np.nan, np.float32)
     asked = questions(corpus)
     counts = by(CooccurrenceTagger, observes=True)
     learners = {
+        "RBM, cross-fitted (built-in)": (None, True),
         "RBM, one model": (by(DiscriminativeRBM, observes=True, **ONE_MODEL), True),
         "naive Bayes": (by(NaiveBayesTagger, observes=True, l2=1e-4), True),
         "naive Bayes, half": (
@@ -307,7 +319,8 @@ def completion():
     for name, (learn, hears) in learners.items():
         clips = corpus if hears else replace(corpus, X=np.zeros((len(nothing), 1), np.float32))
         P = {question: nothing.copy() for question in (None, *asked)}
-        for rows, answers in learnt_from_others(clips, learn):
+        built_in = ((rows, model.complete) for rows, _, model in fitted())
+        for rows, answers in learnt_from_others(clips, learn) if learn else built_in:
             for question, found in P.items():
                 observed = nothing if question is None else asked[question][0]
                 found[rows] = answers(clips.X[rows], observed[rows])
@@ -338,32 +351,75 @@ def calibration():
         print(f"| {name} | " + " | ".join(f"{error:.3f}" for error in found) + " |")
 
 
-def written(corpus, model, new, P):
-    """What would be written of new clips, which have probabilities P, by a model of a corpus.
-
-    (C, 4): whether the tag is, how many clips, how many of them are right, how many have it.
-    """
+def writes_from(corpus, model):
+    """From which probability on a model of a corpus would write a tag (C,), and its curves."""
     curves = make_curves(corpus.Y, model.held_out_, making.artists(corpus))
     least = np.array([threshold_for(curve, USUAL_PRECISION) for curve in curves], np.float32)
-    chosen = (least <= P) & ~np.isnan(new.Y)
-    right, there = (chosen & (new.Y == 1)).sum(axis=0), (new.Y == 1).sum(axis=0)
-    return np.stack([least < UNREACHABLE, chosen.sum(axis=0), right, there], axis=1)
+    return least, curves
+
+
+def written(Y, P, least):
+    """How many clips would get a tag, how many of them are right, and how many have it: (C, 3)."""
+    chosen = (least <= P) & ~np.isnan(Y)
+    return np.stack([one.sum(axis=0) for one in (chosen, chosen & (Y == 1), Y == 1)], axis=1)
 
 
 def precision():
     """Whether what is written of new artists is right as often as was promised."""
-    corpus = union()
-    print("\n| group | tags | of | written | right | found |\n|---|---|---|---|---|---|")
+    corpus, known = union(), said()
     groups = np.array([shared_vocabulary().groups[tag] for tag in corpus.tags])
     people = ~np.isnan(corpus.Y).all(axis=0)
-    n_models = len(held_out_splits(corpus))
-    for group in ("genre", "mood"):
-        tags = people & (groups == group)
-        n_tags, n, right, there = said().written[tags].sum(axis=0)
+    models = [rows[0] for rows, _ in held_out_splits(corpus)]  # a clip of each
+    confirmed = np.where(known.confirmed, known.least, UNREACHABLE)
+    print("\n| group | tags | of | written | right | found |\n|---|---|---|---|---|---|")
+    for group, kind, least in (
+        ("genre", "genre", known.least),
+        ("mood", "mood", known.least),
+        ("mood, confirmed by two collections", "mood", confirmed),
+    ):
+        tags = people & (groups == kind)
+        n, right, there = written(corpus.Y, known.corrected, least)[tags].sum(axis=0)
+        n_tags = (least[models][:, tags] < UNREACHABLE).sum() / len(models)
         print(
-            f"| {group} | {n_tags / n_models:.1f} | {tags.sum()} | {n:.0f} | "
+            f"| {group} | {n_tags:.1f} | {tags.sum()} | {n:.0f} | "
             f"{right / max(n, 1):.0%} | {right / there:.0%} |"
         )
+    print("\n| mood | collection | have it | AUC | written | right | of the first 20 |")
+    print("|---" * 7 + "|")
+    asked = np.array([~np.isnan(corpus.rows(corpus.collection == c).Y).all(axis=0) for c in NAMES])
+    some = written(corpus.Y, known.corrected, known.least)[:, 0] > 0
+    for j in np.flatnonzero((groups == "mood") & (some | (asked.sum(axis=0) > 1))):
+        for name, there in zip(NAMES, asked[:, j], strict=True):
+            if there:
+                own = corpus.collection == name
+                columns = [a[own][:, [j]] for a in (corpus.Y, known.corrected, known.least)]
+                n, right, has = written(*columns)[0]
+                top = columns[0][np.argsort(-columns[1][:, 0])[:20]].mean()
+                print(
+                    f"| {corpus.tags[j]} | {name} | {has} of {own.sum()} "
+                    f"| {mean_auc(*columns[:2]):.3f} | {n} | {right} | {top:.0%} |",
+                    flush=True,
+                )
+
+
+def quadrants():
+    """What people say about 4Q's clips that would get a mood."""
+    corpus, features = listening_corpus(NAMES, n_directions=0).split()
+    own = corpus.collection == "4q"
+    tagger, curves = Tagger(builtin_model()), precision_curves(builtin_model())
+    P = tagger.probabilities(corpus.X[own])
+    people = features.Y[own][:, [features.tags.index(name) for name in ("energy", "valence")]]
+    print("\n| mood | from | held-out clips | right | 4Q's clips | energetic | positive |")
+    print("|---" * 7 + "|")
+    print(
+        f"| all | | | | {own.sum()} | " + " | ".join(f"{x:.0%}" for x in people.mean(axis=0)) + " |"
+    )
+    for tag, curve, p in zip(tagger.tags, curves, P.T, strict=True):
+        rank = curve.at(least := threshold_for(curve, USUAL_PRECISION))
+        if builtin_kinds()[tag] == "mood" and rank is not None:
+            said_so = " | ".join(f"{x:.0%}" for x in people[p >= least].mean(axis=0))
+            counts = f"{curve.chosen[rank]} | {curve.right[rank]} | {(p >= least).sum()}"
+            print(f"| {tag} | {least:.2f} | {counts} | {said_so} |")
 
 
 def strangers():
@@ -381,17 +437,17 @@ def strangers():
         P = model.predict_proba(new.X)
         Y, both = new.Y, (P, known.corrected[here][:, there])
         strange, heard = (auc_per_tag(Y[:, tags], Q[:, tags]).values for Q in both)
-        counts = written(others, model, new, P)[tags]
+        counts = written(new.Y, P, writes_from(others, model)[0])[tags]
         positives, negatives = (Y[:, tags] == 1).sum(axis=0), (Y[:, tags] == 0).sum(axis=0)
         error = auc_error(heard, positives, negatives)
         rows = zip([some.tags[j] for j in tags], strange, heard, error, counts, strict=True)
-        for tag, a, b, e, (_, n, right, _) in rows:
+        for tag, a, b, e, (n, right, _) in rows:
             share = f"{right / n:.0%}" if n else ""
             print(f"| {name} | {tag} | {a:.3f} | {b:.3f} | {e:.3f} | {n:.0f} | {share} |")
         groups = np.array([shared_vocabulary().groups[some.tags[j]] for j in tags])
         for group in np.unique(groups):
             of = groups == group
-            _, n, right, _ = counts[of].sum(axis=0)
+            n, right, _ = counts[of].sum(axis=0)
             means = f"{strange[of].mean():.3f} | {heard[of].mean():.3f}"
             share = f"{right / max(n, 1):.0%}"
             print(f"| {name} | all: {group} | {means} | | {n:.0f} | {share} |", flush=True)
@@ -529,8 +585,8 @@ def not_music():
 PARTS = {
     part.__name__: part
     for part in (
-        *(ranking, completion, calibration, precision, strangers, volume, robustness),
-        *(features, not_music),
+        *(ranking, completion, calibration, precision, quadrants, strangers, volume),
+        *(robustness, features, not_music),
     )
 }
 
