@@ -119,6 +119,9 @@ class Commands(Group):
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """The command that the arguments call, and the arguments that are left for it."""
+        folder = os.path.expanduser(args[0])  # noqa: PTH111 - whatever it is, it is no error
+        if args[0] not in self.commands and os.path.isdir(folder):  # noqa: PTH112
+            args = ["serve", *args]
         name, command, rest = super().resolve_command(ctx, args)
         return name, command and imported_command(name or ""), rest
 

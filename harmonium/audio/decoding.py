@@ -37,6 +37,7 @@ EXTENSIONS = frozenset(  # endings of the files that are taken from folders, in 
     }
 )
 
+MAX_LOOKED = 5000  # files that are looked at to count the music in the folders of a list
 DECODING_VERSION = 1  # raise it whenever the same file gives other samples than before
 
 MIN_RATE, MAX_RATE = 1_000, 1_000_000  # Hz; what a file claims beyond these is a damaged header
@@ -132,6 +133,39 @@ def find_audio(paths: Iterable[PathLike]) -> tuple[list[str], dict[str, str], li
             if one.is_dir() or os.path.splitext(one.name)[1].lower() in EXTENSIONS:  # noqa: PTH122
                 waiting.append(one.path)
     return [*files], unreadable, hidden
+
+
+@dataclass(frozen=True)
+class Folder:
+    """A folder on this machine, for people to choose one with music."""
+
+    path: str
+    name: str
+    n_sounds: int  # music files in it, and in the folders below
+    counted: bool  # whether that is all of them: counting ends after a while
+
+
+def list_folders(path: str) -> tuple[Folder, list[Folder]]:
+    """A folder, and those in it by name, without hidden ones; an OSError if it cannot be listed."""
+    with os.scandir(path) as listing:
+        found = [one for one in listing if not is_hidden(one.name) and one.is_dir()]
+    found.sort(key=lambda one: one.name.casefold())
+    most = MAX_LOOKED // max(1, len(found))
+    here = Folder(path, os.path.basename(path), *_count_sounds(path, MAX_LOOKED))  # noqa: PTH119
+    return here, [Folder(one.path, one.name, *_count_sounds(one.path, most)) for one in found]
+
+
+def _count_sounds(path: str, most: int) -> tuple[int, bool]:
+    """How many music files a folder has, and whether ``most`` looks were enough to see all."""
+    n = looks = 0
+    for _, folders, files in os.walk(path):
+        folders[:] = [name for name in folders if not is_hidden(name)]
+        ends = (os.path.splitext(name)[1].lower() for name in files if not is_hidden(name))  # noqa: PTH122
+        n += sum(end in EXTENSIONS for end in ends)
+        looks += 1 + len(files)
+        if looks > most and folders:
+            return n, False
+    return n, True
 
 
 def is_hidden(name: str) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import typer
 
@@ -166,7 +166,7 @@ def doctor(
     with options.opened(library) as opened:
         health = opened.doctor(doubts)
     out = Output(as_json)
-    out.json(_record(health))
+    out.json(health)
     found = {kind: rows for kind, rows in _sections(health, out.is_terminal).items() if rows}
     for kind, rows in found.items():
         if not out.is_terminal:
@@ -204,18 +204,4 @@ def _sections(health: Health, for_people: bool) -> dict[str, list[tuple[Cell, ..
         "once": [(tag,) for tag in health.once],
         "unused": [(tag,) for tag in health.unused],
         "doubt": doubts,
-    }
-
-
-def _record(health: Health) -> dict[str, Any]:
-    doubts = health.doubts
-    return {
-        "unreadable": [{"path": one.path, "reason": one.reason} for one in health.unreadable],
-        "missing": [one.path for one in health.missing],
-        "copies": [{"path": path, "track": one.path} for path, one in health.copies],
-        "recordings": [[one.path for one in tracks] for tracks in health.recordings],
-        "unused": health.unused,
-        "once": health.once,
-        "spellings": health.spellings,
-        "doubts": doubts and [{**one._asdict(), "track": one.track.path} for one in doubts],
     }

@@ -13,15 +13,16 @@ from dataclasses import replace
 from pathlib import Path
 
 from harmonium.commands import options
-from harmonium.commands.options import flag, number, value
+from harmonium.commands.options import argument, flag, number, value
 from harmonium.commands.output import Output
 from harmonium.errors import DataError, NoLibraryError
-from harmonium.files import user_cache_folder
+from harmonium.files import absolute_path, user_cache_folder
 
 MIN_TOKEN_LENGTH = 16
 
 
 def serve(
+    folder: Path | None = argument("FOLDER", "A folder of music to index at once."),
     library: str | None = options.LIBRARY,
     host: str = value(
         "ADDRESS",
@@ -42,21 +43,27 @@ def serve(
     """Open the library in a browser.
 
     Search, listen, correct, teach, train and write on a page; an HTTP API is under /api/v1. Runs
-    until Ctrl-C. Without a library, the page offers to index a folder. Other machines can connect
-    only if --host names another address, and then need the token that is printed.
+    until Ctrl-C. Without a library, the page asks for a folder of music; a FOLDER is indexed at
+    once, and `harmonium FOLDER` is short for that. Other machines can connect only if --host names
+    another address, and then need the token that is printed.
 
+    Example: harmonium serve ~/Music
     Example: harmonium serve --port 9000
     """
     from harmonium.library import Library
     from harmonium.web.app import bind, make_server
     from harmonium.web.guard import ServerSettings, is_loopback
 
+    music = None if folder is None else absolute_path(folder)
+    if music is not None and not Path(music).is_dir():
+        raise DataError(f"'FOLDER' must be a folder of music, got {str(folder)!r}.")
     with suppress(NoLibraryError):  # the page makes one
         Library.open(library, create=False).close()
     token = _read_token(token_file)
     if token is None and not is_loopback(host):
         token = secrets.token_urlsafe(32)
-    settings = ServerSettings(library, host, port, person, token, tuple(allow_host or ()), log)
+    hosts = tuple(allow_host or ())
+    settings = ServerSettings(library, host, port, person, token, hosts, log, music)
     socket = bind(settings)
     settings = replace(settings, port=socket.getsockname()[1])
     server = make_server(settings)

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import combinations
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import sqlalchemy as sa
@@ -59,6 +59,21 @@ class Health:
         """Whether no file is broken or missing."""
         return not self.unreadable and not self.missing
 
+    def to_dict(self) -> dict[str, Any]:
+        """For JSON; a track is its path, and that of a doubt also has its number, `id`."""
+        doubts = self.doubts
+        return {
+            "unreadable": [{"path": one.path, "reason": one.reason} for one in self.unreadable],
+            "missing": [one.path for one in self.missing],
+            "copies": [{"path": path, "track": one.path} for path, one in self.copies],
+            "recordings": [[one.path for one in tracks] for tracks in self.recordings],
+            "unused": self.unused,
+            "once": self.once,
+            "spellings": [one._asdict() for one in self.spellings],
+            "doubts": doubts
+            and [{**one._asdict(), "track": one.track.path, "id": one.track.id} for one in doubts],
+        }
+
 
 def examine(library: Library, *, doubts: int = 20) -> Health:
     """Look at all of a library, and at the ``doubts`` most surprising of people's tags."""
@@ -91,6 +106,8 @@ def find_doubts(library: Library, model: StoredModel, n: int) -> list[Doubt]:
     that was not: how many times less probable the label is for a track that sounds like this than
     for any track. Only tags that the model has learnt are judged.
     """
+    if n == 0:
+        return []
     tagger = Tagger(model)
     tags = tagger.tags[: tagger.n_own]
     ids, P = tagger.held_out

@@ -51,7 +51,8 @@ from harmonium.library.store.schema import EXTRACTOR, FOLDERS, track, track_copy
 from harmonium.library.store.tracks import FORGOTTEN, Track, is_below, update_sound_vectors
 
 _READ_TOGETHER = 64  # files whose tracks are stored in one transaction
-_KEPT_TOGETHER = 256  # features that are
+_KEPT_TOGETHER = 256  # features that are, unless storing them is due
+_KEPT_SECONDS = 3.0  # time after which it is due; longer if storing and tagging take long
 
 
 @dataclass
@@ -142,14 +143,18 @@ def index(
     progress: FileProgress | None = None,
     time_limit: float | None = TIME_LIMIT,
     retry: bool = False,
+    stored: Callable[[], object] | None = None,
 ) -> IndexReport:
-    """Update a library from folders and files, like `Library.index` without tagging."""
+    """Update a library from folders and files, like `Library.index` without tagging.
+
+    ``stored`` is called from time to time, when some more tracks have features.
+    """
     # A `LibraryError` says that nothing was named, and nothing indexed before; no file is an error.
     named = extractor or kept_extractor(library) or ("paper" if windows else DEFAULT)
     if windows is not None and isinstance(named, str):
         named = with_windows(named, windows)
     chosen = get_extractor(named)
-    run = _Run(library, chosen, progress)
+    run = _Run(library, chosen, progress, stored)
     folders, gone, files = _find(library, paths, run.report)
     todo = run.begin(folders, gone, files, retry)
     # Tags are read and features computed by the same processes, which a bad file cannot hold up.
@@ -164,12 +169,16 @@ class _Run:
     """One run over the files."""
 
     def __init__(
-        self, library: Library, extractor: Extractor, progress: FileProgress | None
+        self,
+        library: Library,
+        extractor: Extractor,
+        progress: FileProgress | None,
+        stored: Callable[[], object] | None,
     ) -> None:
         self.library = library
         self.extractor = extractor
         self.key = extractor_key(extractor)
-        self.progress = progress
+        self.progress, self.stored = progress, stored
         self.report = IndexReport()
         with library.connect() as connection:
             self.known = KnownFiles(connection)
@@ -180,6 +189,7 @@ class _Run:
         self.given: list[int] = []  # the track of each path that the extraction was given
         self.waiting: list[tuple[int, Floats]] = []  # features to be stored
         self.done = self.total = 0
+        self.due = time.monotonic() + _KEPT_SECONDS
 
     def begin(
         self, folders: list[str], gone: list[str], files: list[str], retry: bool
@@ -238,8 +248,13 @@ class _Run:
                 else:
                     self.waiting.append((one.id, found.vector))
                     self.report.cached += found.cached
-                    if len(self.waiting) >= _KEPT_TOGETHER:
+                    if len(self.waiting) >= _KEPT_TOGETHER or time.monotonic() >= self.due:
+                        began = time.monotonic()
                         self._keep()
+                        if self.stored is not None:
+                            self.stored()
+                        now = time.monotonic()
+                        self.due = now + max(_KEPT_SECONDS, 10 * (now - began))
                 self._count()
         finally:
             self._keep()

@@ -281,11 +281,17 @@ class Library:
         cache : whether to cache features, or the folder of the cache
         time_limit : seconds after which to give up on a file
         retry : whether to retry unreadable files that have not changed
-        tag : whether to tag new tracks, see `tag_new`
+        tag : whether to tag new tracks, some at a time while others are read, see `tag_new`
         """
         from harmonium.files import user_cache_folder
 
         folder = (user_cache_folder() if cache else None) if isinstance(cache, bool) else cache
+        n_tagged = [0]
+
+        def tag_some() -> None:
+            with suppress(HarmoniumError):  # in the end, `tag_new` says why
+                n_tagged.append(self.tag_new(learn=False) or 0)
+
         report = modules.index.index(
             self,
             paths,
@@ -297,9 +303,11 @@ class Library:
             time_limit=time_limit,
             retry=retry,
             progress=progress,
+            stored=tag_some if tag else None,
         )
         if tag:
-            report.tagged = self.tag_new()
+            rest = self.tag_new()
+            report.tagged = None if rest is None else rest + sum(n_tagged)
         return report
 
     def import_tags(self, path: str | Path, **options: Any) -> "ImportReport":
@@ -378,7 +386,7 @@ class Library:
         self._learn(learn)
         return n
 
-    def tag_new(self, progress: Progress | None = None) -> int | None:
+    def tag_new(self, progress: Progress | None = None, *, learn: bool = True) -> int | None:
         """Tag new tracks, and learn from answers; the number of tracks tagged.
 
         None if there is no model, or it takes other features than the library has. A library
@@ -387,7 +395,7 @@ class Library:
         model = modules.tagger.use_builtin(self)
         if model is None or model.extractor != self.settings.get(EXTRACTOR):
             return None
-        return self.tag_all(progress=progress)
+        return self.tag_all(progress=progress, learn=learn)
 
     def tagged(self, owner: Owner | None = None) -> "Iterator[TaggedFile]":
         """All tracks that the model in use has tagged, with their stored tags."""

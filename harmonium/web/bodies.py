@@ -23,8 +23,11 @@ from starlette.exceptions import HTTPException
 from starlette.routing import Match
 
 from harmonium import errors
+from harmonium.audio import decoding
 from harmonium.library import tags as library_tags
 from harmonium.library.answers import CompletedTag, Doubt, TagOfTrack
+from harmonium.library.doctor import Doubt as Doubted
+from harmonium.library.doctor import Spellings
 from harmonium.library.models import ModelComparison
 from harmonium.library.snapshot import Facet, SearchResult, TrackTag
 from harmonium.library.tags import TagEntry
@@ -111,6 +114,12 @@ class WriteAsked(Asked):
     q: Annotated[str, Field(max_length=1000)] = ""
     ignore: TagNames = []
     skip: Annotated[list[Id], Field(max_length=100_000)] = []
+
+
+class ImportAsked(Asked):
+    """The fields of the files whose tags to learn."""
+
+    fields: list[Literal["genre", "mood", "grouping", "comment"]] = ["genre"]
 
 
 class TrainAsked(Asked):
@@ -201,7 +210,7 @@ Taught = answer("Taught", change=int, progress=Progress)
 Job = answer(
     "Job",
     id=int,
-    kind=Literal["index", "train", "write", "tag"],
+    kind=Literal["index", "import", "train", "write", "tag"],
     state=Literal["waiting", "running", "done", "failed", "stopped"],
     text=str,
     done=int,
@@ -212,6 +221,29 @@ Job = answer(
     error=str | None,
 )
 Jobs = answer("Jobs", jobs=[Job])
+Folder = answer("Folder", decoding.Folder, path=Text, name=Text)
+Folders = answer(
+    "Folders", decoding.Folder, path=Text, name=Text, parent=Text | None, folders=[Folder]
+)
+DoubtedTag = answer("DoubtedTag", Doubted, id=int, track=Text)
+Health = answer(
+    "Health",
+    unreadable=[answer("UnreadableFile", path=Text, reason=Text | None)],
+    missing=[Text],
+    copies=[answer("FileCopy", path=Text, track=Text)],
+    recordings=[list[Text]],
+    unused=[str],
+    once=[str],
+    spellings=[Spellings],
+    doubts=GenericAlias(list, (DoubtedTag,)) | None,
+)
+FileTagsToImport = answer(
+    "FileTagsToImport",
+    tracks=read_from(int, "n_tracks"),
+    tags=read_from(int, "n_tags"),
+    new=read_from(int, "n_added"),
+    ignored=dict[str, int],
+)
 ModelSummary = answer(
     "ModelSummary",
     id=int,

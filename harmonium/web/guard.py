@@ -63,6 +63,7 @@ class ServerSettings:
     """The token that callers must know; None lets everybody on this machine call."""
     allowed_hosts: tuple[str, ...] = ()  # further names under which a browser may call the server
     log: bool = False  # whether to log a line for each request
+    folder: str | None = None  # a folder to index when the server starts
 
     def allows_host(self, name: str) -> bool:
         """Whether a request may name this host; other names may be another site's."""

@@ -38,6 +38,7 @@ BEAT_SECONDS = 20.0  # time after which a server shows in the library that its j
 UNFINISHED = ("waiting", "running")
 WORDS = {
     "index": "Indexing a folder",
+    "import": "Learning from your files",
     "tag": "Tagging tracks",
     "train": "Training a model",
     "write": "Writing tags to files",
@@ -327,10 +328,9 @@ def _listen_for_stop(pipe: Connection) -> None:
 
 def _index(library: Any, asked: dict[str, Any], report: Report) -> dict[str, Any]:
     report("Looking for music", 0, 0)
-    found = library.index(asked["folder"], tag=False, progress=partial(report, "Listening"))
+    found = library.index(asked["folder"], progress=partial(report, "Listening"))
     lists = ("new", "moved", "changed", "missing", "unreadable")
-    counts = {name: len(getattr(found, name)) for name in lists}
-    return counts | _tag(library, {}, report)
+    return {name: len(getattr(found, name)) for name in lists} | {"tagged": found.tagged or 0}
 
 
 def _tag(library: Any, asked: dict[str, Any], report: Report) -> dict[str, Any]:
@@ -348,10 +348,17 @@ def _train(library: Any, asked: dict[str, Any], report: Report) -> dict[str, Any
     return {
         "model": model.id,
         "tags": len(model.vocabulary),
-        "learnt": int(model.learnt.sum()),
+        "learnt": int((model.learnt & model.is_own).sum()),
         "mean_auc": model.report.get("mean_auc"),
         "in_use": library.models.current(whole=False).id == model.id,
     }
+
+
+def _import(library: Any, asked: dict[str, Any], report: Report) -> dict[str, Any]:
+    report("Reading the tags of your files", 0, 0)
+    found = library.import_file_tags(asked["fields"])
+    counts = {"tracks": found.n_tracks, "new": found.n_added, "change": found.change}
+    return counts | _train(library, {"take_over": True}, report)
 
 
 def _write(library: Any, asked: dict[str, Any], report: Report) -> dict[str, Any]:
@@ -373,7 +380,7 @@ def _write(library: Any, asked: dict[str, Any], report: Report) -> dict[str, Any
     }
 
 
-KINDS = {"index": _index, "tag": _tag, "train": _train, "write": _write}
+KINDS = {"index": _index, "import": _import, "tag": _tag, "train": _train, "write": _write}
 
 
 # The process that decodes an uploaded file

@@ -9,11 +9,13 @@ from fastapi import Path as InPath
 from fastapi.responses import StreamingResponse
 
 from harmonium import __version__
+from harmonium.audio.decoding import list_folders
 from harmonium.errors import LibraryError, readable
-from harmonium.files import absolute_path
+from harmonium.files import absolute_path, user_music_folder
 from harmonium.library import Library
 from harmonium.library.edits import RenamedTag
 from harmonium.library.export import playlist
+from harmonium.library.imports import ImportReport
 from harmonium.library.index import kept_extractor
 from harmonium.library.snapshot import ORDERS, Question, SearchResult
 from harmonium.library.store.database import place_name
@@ -275,6 +277,51 @@ def job(service: UsedService, id: bodies.PathId) -> Record:
 def stop(service: UsedService, id: bodies.PathId) -> Record:
     """Stop a job; a file that is being written is finished first."""
     return service.jobs.stop(id)
+
+
+@router.get("/folders", tags=["jobs"], response_model=bodies.Folders)
+def folders(
+    service: UsedService, path: Annotated[str, Query(max_length=4096)] = ""
+) -> dict[str, Any]:
+    """The folders in a folder of the server's machine, to choose one; by default that of music."""
+    here = absolute_path(path) if path else str(user_music_folder())
+    parent = os.path.dirname(here)  # noqa: PTH120
+    with service.limited("listing folders", 2, wait=10.0):
+        try:
+            folder, found = list_folders(here)
+        except (OSError, ValueError) as error:
+            why = getattr(error, "strerror", None) or "its name is invalid"
+            raise Problem(400, f"{path!r} cannot be listed: {why}.", field="path") from None
+    return {**vars(folder), "parent": None if parent == here else parent, "folders": found}
+
+
+@router.get("/doctor", tags=["library"], response_model=bodies.Health)
+def doctor(
+    service: UsedService, doubts: Annotated[int, Query(ge=0, le=500)] = 20
+) -> dict[str, Any]:
+    """What is wrong with files and tags, and with at most so many of people's tags."""
+    with service.limited("checking", 1, wait=20.0):
+        return service.library().doctor(doubts).to_dict()
+
+
+@router.get("/import", tags=["jobs"], response_model=bodies.FileTagsToImport)
+def importable(
+    service: UsedService, fields: Annotated[str, Query(max_length=100)] = "genre"
+) -> ImportReport:
+    """What an import of the tags in the files would add; `fields` as genre,mood."""
+    library = service.library()
+    return service.cached(
+        f"import {fields}",
+        library.version()[:3],
+        lambda: library.import_file_tags(fields.split(","), dry_run=True),
+    )
+
+
+@router.post("/import", tags=["jobs"], response_model=bodies.Job)
+def import_files(service: UsedService, asked: bodies.ImportAsked) -> Record:
+    """Import the tags in the files, train a model on all tags, and use it."""
+    service.library()
+    return service.jobs.start("import", asked.model_dump())
 
 
 @router.post("/index", tags=["jobs"], response_model=bodies.Job)

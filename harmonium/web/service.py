@@ -15,7 +15,7 @@ from typing import Annotated, Any, TypeVar
 from fastapi import Depends, Request
 from starlette.concurrency import run_in_threadpool
 
-from harmonium.errors import HarmoniumError, NoLibraryError
+from harmonium.errors import HarmoniumError, LibraryError, NoLibraryError
 from harmonium.library import Library
 from harmonium.library.answers import Improvement
 from harmonium.library.snapshot import Question, Snapshot
@@ -52,6 +52,10 @@ class Service:
         """Continue unfinished jobs, watch for changes, and prepare for the first search."""
         self.events.start()
         await run_in_threadpool(self.jobs.resume)
+        if self.settings.folder is not None:
+            with suppress(LibraryError):  # It is being indexed already.
+                index = {"folder": self.settings.folder}
+                await run_in_threadpool(self.jobs.start, "index", index, create=True)
         threading.Thread(target=self._warm_up, daemon=True).start()
 
     async def close(self) -> None:

@@ -68,6 +68,24 @@ def test_another_address_wants_the_token_that_is_printed(tmp_path):
     assert not (tmp_path / "library.db").exists()
 
 
+def test_a_folder_alone_is_served_and_indexed(tmp_path):
+    (tmp_path / "Music").mkdir()
+    place = tmp_path / "library.db"
+    command = [sys.executable, "-c", CODE, str(tmp_path / "Music"), "--no-browser", "--port", "0"]
+    with subprocess.Popen(
+        [*command, "-L", str(place)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as server:
+        address = server.stdout.readline().split()[-1]
+        found = httpx.get(f"{address}api/v1/library", timeout=60).json()
+        server.terminate()
+        server.communicate(timeout=60)
+    assert [job["kind"] for job in found["jobs"]] == ["index"]
+    assert place.exists()
+    done = run("serve", tmp_path / "Musik", "-L", place)
+    assert done.exit_code == 2
+    assert "'FOLDER'" in done.stderr
+
+
 @pytest.mark.parametrize("state", ["newer", "locked", "not a library"])
 def test_a_library_that_cannot_be_served_is_one_line(tmp_path, monkeypatch, state):
     place = tmp_path / "library.db"

@@ -251,6 +251,45 @@ def test_indexing_makes_a_library_of_a_folder(world):
     assert (found["tracks"], found["folders"]) == (3, [str(folder)])
 
 
+def test_folders_are_listed_to_choose_one_and_no_files(world):
+    client, folder, _ = world
+    (folder.parent / ".hidden").mkdir()
+    found = client.get("folders", params={"path": str(folder.parent)}).json()
+    assert (found["path"], found["parent"]) == (str(folder.parent), str(folder.parent.parent))
+    listed = {one["name"]: one for one in found["folders"]}
+    assert listed["music"] == {
+        **{"path": str(folder), "name": "music"},
+        **{"n_sounds": 4, "counted": True},
+    }
+    assert ".hidden" not in listed
+    assert found["n_sounds"] >= 4
+    inside = client.get("folders", params={"path": str(folder)})
+    assert inside.json()["folders"] == []
+    assert "broken" not in inside.text
+    for wrong in (str(folder / "a.flac"), str(folder / "nowhere"), "\0"):
+        refused = client.get("folders", params={"path": wrong})
+        assert (refused.status_code, refused.json()["error"]["field"]) == (400, "path")
+
+
+def test_what_is_wrong_is_listed_with_reasons(world):
+    client, folder, _ = world
+    found = client.get("doctor", params={"doubts": 0}).json()
+    (broken,) = found["unreadable"]
+    assert broken["path"] == str(folder / "broken.mp3")
+    assert "decoded" in broken["reason"]
+    assert found["missing"] == []
+
+
+def test_tags_in_files_are_counted_and_learnt(world):
+    client, *_ = world
+    assert client.get("import").json() == {"tracks": 0, "tags": 0, "new": 0, "ignored": {}}
+    refused = client.get("import", params={"fields": "gender"})
+    assert (refused.status_code, "genre" in refused.json()["error"]["message"]) == (400, True)
+    ended = finished(client, client.post("import", json={"fields": ["genre"]}).json())
+    assert ended["state"] == "failed"  # there is nothing to learn from
+    assert "tag" in ended["error"]
+
+
 def test_while_another_program_writes_readers_are_answered(world, monkeypatch):
     client, folder, _ = world
     library = client.server.config.app.state.service.library()

@@ -21,13 +21,13 @@ import { Training } from "./views/training.js";
 import { Write } from "./views/write.js";
 
 const NAVIGATION = [["search", "Search"], ["teach", "Teach"], ["tags", "Tags"], ["write", "Write"], ["training", "Training"], ["changes", "Changes"]];
-const JOB_VIEW = { index: "library", train: "training", write: "write", tag: "training" };
-const JOB_WORD = { index: "Indexing", train: "Training", write: "Writing", tag: "Tagging" };
+const JOB_VIEW = { index: "search", import: "search", train: "training", write: "write", tag: "training" };
+const JOB_WORD = { index: "Indexing", import: "Learning", train: "Training", write: "Writing", tag: "Tagging" };
 
 /** Listen to the server's events. The browser reconnects by itself. */
 function listen() {
   const source = new EventSource("/api/v1/events");
-  let late = null;
+  let late = null, next = 0;
   const changed = () => { // Several events in a row count as one.
     clearTimeout(late);
     late = setTimeout(() => {
@@ -40,6 +40,10 @@ function listen() {
     const job = JSON.parse(event.data);
     jobs.set((old) => ({ ...old, [job.id]: job }));
     if (!isAtWork(job) || library.value?.empty) refreshLibrary().then((about) => about.empty || changed(), () => {});
+    else if (job.kind === "index" && Date.now() > next) { // Some more tracks may have tags.
+      next = Date.now() + 3000;
+      changed();
+    }
   });
   source.addEventListener("change", changed);
   source.addEventListener("learnt", changed); // The model has learnt from answers; its probabilities have changed.

@@ -327,8 +327,8 @@ def test_the_first_minute(browser, music, tmp_path):
     with serving(tmp_path / "new.db") as client, opened_page(browser, "narrow") as page:
         go(page, root(client))
         expect(page.get_by_role("heading", name="Where is your music?")).to_be_visible()
-        page.get_by_label("Folder on this computer").fill(str(music / "music" / "Artist 1"))
-        page.get_by_role("button", name="Index the folder").click()
+        page.get_by_label("Or type its path").fill(str(music / "music" / "Artist 1"))
+        page.get_by_role("button", name="Index", exact=True).click()
         expect(page.get_by_role("heading", name="8 tracks")).to_be_visible(timeout=5 * PATIENCE)
 
 

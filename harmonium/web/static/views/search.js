@@ -7,11 +7,14 @@ import { announce, cell, changeCount, library, tagList, useCell, useChange, useL
 import { byline, clock, count, FEATURES, listed, percent, quoted, counted, stands, titleOf, withTag } from "../words.js";
 import { Bar, Empty, IconButton, Problem, TagChip, View, Waiting } from "../components/bits.js";
 import { Icon } from "../components/icons.js";
+import { News } from "../components/news.js";
 import { PlayButton } from "../components/player.js";
 import { TagField } from "../components/tag-field.js";
 
 const PAGE = 50;
 const FACETS = 12;
+/** Longer lists are not loaded again when the library changes. */
+const MAX_AGAIN = 500;
 
 /** The last result, which is shown at once when the view is opened again. */
 const found = cell({ key: null, total: 0, hits: [], facets: [] });
@@ -36,8 +39,8 @@ export function Search({ params }) {
   latest.current = key;
   const query = { ...filterOf(params), order: params.order || (params.like ? "likeness" : params.q ? "probability" : "name") };
 
-  const load = async (offset, limit = PAGE) => {
-    setLoading(true);
+  const load = async (offset, limit = PAGE, again = false) => {
+    setLoading(!again);
     try {
       const [page, facets] = await Promise.all([
         get("/search", { ...query, offset, limit, features: true }),
@@ -47,7 +50,7 @@ export function Search({ params }) {
       const before = offset ? found.value.hits : [];
       found.set({ ...page, key, hits: [...before, ...page.hits], facets: facets.facets });
       setError(null);
-      announce(offset ? `${page.hits.length} more tracks` : counted(page.total, "track"));
+      if (!again) announce(offset ? `${page.hits.length} more tracks` : counted(page.total, "track"));
     } catch (problem) {
       if (latest.current === key && problem.status !== 401) setError(problem);
     }
@@ -58,13 +61,14 @@ export function Search({ params }) {
     if (found.value.key !== key) load(0);
     else setLoading(false);
   }, [key]);
-  useChange(changeCount, () => load(0, Math.max(PAGE, Math.min(200, found.value.hits.length))));
+  useChange(changeCount, () => found.value.hits.length <= MAX_AGAIN && load(0, Math.max(PAGE, found.value.hits.length), true));
 
   const show = (change) => go("search", null, { ...params, ...change });
   const here = state.key === key ? state : null;
   const by = query.order.replace(/^-/, "");
   const features = FEATURES.has(by) || state.hits.some((hit) => "energy" in hit.features) ? [...FEATURES.keys()] : [];
   return html`<${View} title="Search" hidden=${true} wide=${true}>
+    <${News} />
     <${SearchBox} params=${params} show=${show} features=${features.length > 0} />
     <div class="search">
       <${Facets} facets=${state.facets} q=${params.q ?? ""} show=${show} known=${state.key !== null} />
