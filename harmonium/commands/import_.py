@@ -39,7 +39,6 @@ def import_(
         "Whose tags these are. By default those in the column of users; without one, "
         "HARMONIUM_PERSON, else me. With --from-files: files.",
         "--person",
-        "-p",
     ),
     item: Column = value(
         "COLUMN",
@@ -63,7 +62,7 @@ def import_(
     encoding: str = options.ENCODING,
     replace: bool = flag("Remove these people's earlier tags that the table lacks.", "--replace"),
     unmatched: Path | None = file("Write rows without a track to this CSV file."),
-    dry_run: bool = flag("Show what would be imported; import nothing.", "--dry-run", "-n"),
+    dry_run: bool = flag("Show what would be imported; import nothing.", "--dry-run"),
     as_json: bool = options.JSON,
 ) -> None:
     """Import tags from a table or from the music files.

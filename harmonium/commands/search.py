@@ -92,7 +92,7 @@ def search(
         tracks = [hit.track for hit in found]
         if playlist is not None and tracks:
             opened.playlist(playlist, tracks, relative=relative)
-        not_exported = opened.export(export, tracks, owner) if export and tracks else []
+        not_exported = opened.export(export, found, owner) if export and tracks else []
         if found.people_only and opened.models.current(whole=False) is None:
             out.note("No model yet; run `harmonium train`. Only people's tags count.")
         else:

@@ -50,7 +50,7 @@ def write(
         "--precision",
         max=0.99,
     ),
-    dry_run: bool = flag("Show what would change, and write nothing.", "--dry-run", "-n"),
+    dry_run: bool = flag("Show what would change, and write nothing.", "--dry-run"),
     yes: bool = flag("Do not ask before writing.", "--yes", "-y"),
     as_json: bool = options.JSON,
     mode: str | None = value(

@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     from harmonium.library.imports import FeatureReport, ImportReport
     from harmonium.library.index import IndexReport
     from harmonium.library.models import ModelComparison, ModelEntry
-    from harmonium.library.snapshot import SearchResult, Snapshot
+    from harmonium.library.snapshot import Hit, SearchResult, Snapshot
     from harmonium.library.store.changes import UndoReport
     from harmonium.library.tagging import TaggedFile, TaggedFiles, TagsOverTime
     from harmonium.library.tags import Relation, Suggestion, TagDetail, TagEntry, TagMap, Why
@@ -691,18 +691,30 @@ class Library:
         return modules.doctor.examine(self, doubts=doubts)
 
     def export(
-        self, path: str | Path, tracks: Iterable[TrackName], owner: Owner | None = None
+        self, path: str | Path, tracks: "Iterable[TrackName | Hit]", owner: Owner | None = None
     ) -> list[Track]:
-        """Export tracks and tags to .xml (Rekordbox), .sh (beets) or .csv; the tracks left out."""
-        ids, spelt = [self.track(one).id for one in tracks], self.spellings()
+        """Export tracks and tags to .xml (Rekordbox), .sh (beets) or .csv; the tracks left out.
+
+        The tags are those that `write` writes. A hit of `search` also has the tags that were
+        searched for, where they reach the thresholds of `tag`.
+        """
+        asked: dict[int, dict[str, float]] = {}
+        for one in tracks:
+            if isinstance(one, modules.snapshot.Hit):
+                asked[one.track.id] = one.tags
+            else:
+                asked[self.track(one).id] = {}
+        ids, snapshot = list(asked), self.snapshot()
         wanted = modules.write.wanted_tags(
             self, ids, owner=owner, precision=modules.tagger.USUAL_PRECISION
         )
-        features = self.snapshot().features(np.array(ids, np.int64))
-        tagged = [
-            (track, [spelt.get(tag, tag) for tag in tags], values)
-            for (track, tags), values in zip(wanted, features, strict=True)
-        ]
+        features = snapshot.features(np.array(ids, np.int64))
+        tagged = []
+        for (track, tags), values in zip(wanted, features, strict=True):
+            for name, p in asked[track.id].items():
+                if p >= (snapshot.threshold(name) or 0.5):
+                    tags.setdefault(name, p)
+            tagged.append((track, [*map(snapshot.shown, tags)], values))
         return modules.export.write_export(Path(path).expanduser(), tagged)
 
     def playlist(

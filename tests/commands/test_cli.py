@@ -36,6 +36,13 @@ def test_every_command_has_an_example_and_every_option_a_help(name):
     assert without == []
 
 
+@pytest.mark.parametrize(("letter", "metavar"), [("-n", "N"), ("-p", "P"), ("-L", "PLACE")])
+def test_a_letter_means_one_thing_in_all_commands(letter, metavar):
+    options = [one for command in ALL.values() for one in command.params if letter in one.opts]
+    assert {one.metavar for one in options} == {metavar}
+    assert len(options) > 1
+
+
 def test_it_is_a_module_too():
     command = [sys.executable, "-m", "harmonium", "--help"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)

@@ -189,7 +189,7 @@ class TestRules:
             (["--alias", "=x"], "--alias"),
             (["--mode", "mix"], "'mode'"),
             (["--id3", "5"], "'id3_version'"),
-            (["--only", "guitr", "-n"], "guitr.*Did you mean guitar"),
+            (["--only", "guitr", "--dry-run"], "guitr.*Did you mean guitar"),
             (["--rules", "nowhere.toml"], "cannot be read"),
             ('colour = "red"', "colour"),
             ('ignore = "loud"', "a list of tags"),
@@ -214,7 +214,7 @@ class TestAsking:
         assert done.exit_code == 0
         rows = [line.split("\t") for line in done.stdout.splitlines()]
         assert rows == [[str(path), "mood", "", "dreamy"] for path in songs.values()]
-        found = json.loads(write("-n", "--people", "--json").stdout)
+        found = json.loads(write("--dry-run", "--people", "--json").stdout)
         assert [one["path"] for one in found] == [str(path) for path in songs.values()]
         assert found[0]["fields"][0]["after"] == ["dreamy"]
         assert not changed(songs)

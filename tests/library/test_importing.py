@@ -509,5 +509,7 @@ def test_words_that_are_no_tags_are_ignored_and_a_library_may_change_the_list(li
     report = import_table(library, table(tmp_path, "path,tag\n/0,Other\n/0,jazz\n/1,1984\n"))
     assert report.ignored == {"jazz": 1, "1984": 1}
     assert in_force(library)["me", 1, "other"] == 1
-    done = CliRunner().invoke(app, ["import", "--from-files", "-n", "-L", str(library.place)])
+    done = CliRunner().invoke(
+        app, ["import", "--from-files", "--dry-run", "-L", str(library.place)]
+    )
     assert "1 track: Misc" in done.output
