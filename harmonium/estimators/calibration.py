@@ -21,14 +21,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from harmonium.arrays import Doubles, Floats
-from harmonium.estimators.model_files import (
-    Recalibration,
-    is_soft,
-    limited_log_odds,
-    observed_columns,
-    observed_fraction,
-    sigmoid,
-)
+from harmonium.estimators import model_files
 
 # prior standard deviations of a_j and of b_j about their means
 TAG_OFFSET_SPREAD, TAG_SLOPE_SPREAD = 0.5, 0.25
@@ -46,7 +39,7 @@ def is_rankable(Y: Floats) -> bool:
 
 def mean_auc(Y: Floats, S: Floats) -> float:
     """Mean over tags of the AUC of scores S (N, C) for labels Y (N, C)."""
-    if not is_soft(Y):
+    if not model_files.is_soft(Y):
         from harmonium.evaluation import auc_per_tag  # which loads SciPy
 
         return auc_per_tag(Y, S).mean
@@ -136,7 +129,7 @@ def ask(complete: Callable[[Floats], Floats], Y: Floats) -> list[Question]:
     n_true = (Y > 0.5).sum(axis=1).astype(np.float64)
     of_true = n_true if n_true.any() else alike
     for observed, weight in ((one_observed(Y), of_true), (np.round(half_observed(Y)), alike)):
-        fraction = observed_fraction(observed)
+        fraction = model_files.observed_fraction(observed)
         # a clip of which no tag is observed belongs to the first question, with all others
         asked = np.where(np.isnan(observed) & (fraction > 0)[:, None], Y, np.float32(np.nan))
         questions.append(Question(complete(observed), asked, fraction, weight))
@@ -152,10 +145,10 @@ def joined(asked: Sequence[Sequence[Question]]) -> list[Question]:
 
 
 @threadpool_limits.wrap(limits=1)  # several threads take longer for small matrices
-def fit_recalibration(questions: Sequence[Question]) -> Recalibration:
+def fit_recalibration(questions: Sequence[Question]) -> model_files.Recalibration:
     """The correction that fits the questions, each of which has the same weight."""
-    Z = np.vstack([observed_columns(q.observed) for q in questions])  # (M, 3)
-    L = np.vstack([limited_log_odds(q.P) for q in questions])  # (M, C)
+    Z = np.vstack([model_files.observed_columns(q.observed) for q in questions])  # (M, 3)
+    L = np.vstack([model_files.limited_log_odds(q.P) for q in questions])  # (M, C)
     Y = np.vstack([q.Y for q in questions]).astype(np.float64)
     weight = np.concatenate([q.weight / np.mean(q.weight) for q in questions])
     known = ~np.isnan(Y) * weight[:, None] / len(questions)  # the same clips, asked again and again
@@ -177,7 +170,7 @@ def fit_recalibration(questions: Sequence[Question]) -> Recalibration:
 
     theta = centre
     for _ in range(50):  # Newton's method
-        P = sigmoid(corrected(theta))
+        P = model_files.sigmoid(corrected(theta))
         gradient, hessian = _derivatives(known * (P - Y), known * P * (1 - P), Z, L)
         gradient += precision * (theta - centre)
         step = np.linalg.solve(hessian + np.diag(precision), gradient)
@@ -187,7 +180,7 @@ def fit_recalibration(questions: Sequence[Question]) -> Recalibration:
         while loss(theta - scale * step) > value and scale > 1e-6:
             scale /= 2  # the loss is convex: a shorter step is lower
         theta = theta - scale * step
-    return Recalibration(
+    return model_files.Recalibration(
         offsets=theta[:n_tags] + theta[-6],
         slopes=theta[n_tags : 2 * n_tags] + theta[-3],
         observed_offsets=theta[-5:-3],

@@ -93,17 +93,13 @@ class TagClassifier(ClassifierMixin, StoredEstimator, BaseEstimator):
             raise DataError(
                 f"{type(self).__name__} requires y to be passed, but the target y is None."
             )
-        X = self._read_features(X, y, reset=like is None)
+        X = validate_data(self, X, reset=like is None, dtype=[np.float64, np.float32])
         if like is None:
             targets = read_targets(y, classes=classes)
         else:
             targets = read_more_targets(y, like, name=name, soft=soft)
         check_consistent_length(X, targets.Y)
         return X, targets
-
-    def _read_features(self, X: Any, y: Any, *, reset: bool) -> NDArray[np.floating]:
-        """Checked features of the clips that ``y`` labels."""
-        return validate_data(self, X, reset=reset, dtype=[np.float64, np.float32])
 
     def _read_eval_set(self, eval_set: Any, like: Targets) -> tuple[NDArray[np.floating], Floats]:
         if not isinstance(eval_set, tuple | list) or len(eval_set) != 2:

@@ -22,29 +22,12 @@ from sklearn.utils.validation import check_consistent_length
 
 from harmonium.arrays import Arrays, Doubles, Floats, Ids
 from harmonium.errors import DataError, TrainingInterrupted
-from harmonium.estimators.calibration import (
-    Question,
-    fit_recalibration,
-    half_observed,
-    is_rankable,
-    joined,
-    log_likelihood,
-    matching_thresholds,
-    mean_auc,
-)
+from harmonium.estimators import calibration, model_files
 from harmonium.estimators.classifier import (
     TableRows,
     TagClassifier,
     Targets,
     read_more_targets,
-)
-from harmonium.estimators.model_files import (
-    Recalibration,
-    is_soft,
-    mean_probabilities,
-    rounded_to_half,
-    stored_recalibration,
-    typed_array,
 )
 from harmonium.estimators.parameters import (
     Count,
@@ -267,7 +250,7 @@ class GradientTagger(TagClassifier):
 
     def _describe(self, X: NDArray[np.floating], targets: Targets) -> None:
         super()._describe(X, targets)
-        self.recalibration_: Recalibration | None = None
+        self.recalibration_: model_files.Recalibration | None = None
         begin_history(self)
 
     def _learn(
@@ -295,10 +278,13 @@ class GradientTagger(TagClassifier):
             return None
         groups = np.arange(len(Y)) if groups is None else np.asarray(groups)
         check_consistent_length(Y, groups)
-        labels, seed = np.round(Y) if is_soft(Y) else Y, int(self._generator().integers(2**31))
+        labels, seed = (
+            np.round(Y) if model_files.is_soft(Y) else Y,
+            int(self._generator().integers(2**31)),
+        )
         for n_folds in range(min(n_models, len(np.unique(groups))), 1, -1):
             folds = grouped_folds(groups, labels, n_folds=n_folds, seed=seed)
-            if all(is_rankable(labels[folds == fold]) for fold in range(n_folds)):
+            if all(calibration.is_rankable(labels[folds == fold]) for fold in range(n_folds)):
                 return folds
         return None
 
@@ -331,7 +317,7 @@ class GradientTagger(TagClassifier):
         held = [np.flatnonzero(folds == fold) for fold in range(int(folds.max()) + 1)]
         some = [clips.take(own[:MAX_HELD_OUT]).read(MAX_TO_CALIBRATE // len(held)) for own in held]
         exact, before = self._params, self._asked(some)
-        self._params = type(exact)(*map(rounded_to_half, exact))
+        self._params = type(exact)(*map(model_files.rounded_to_half, exact))
         changes = (np.abs(a - b) for a, b in zip(before, self._asked(some), strict=True))
         if not all(np.all(change < MAX_ROUNDING) for change in changes):
             self._params = exact
@@ -344,13 +330,15 @@ class GradientTagger(TagClassifier):
             if self.calibrate:
                 asked.append(member._questions(few))
         if asked:
-            self.recalibration_ = fit_recalibration(joined(asked))
+            self.recalibration_ = calibration.fit_recalibration(calibration.joined(asked))
             for fold, own in enumerate(held):  # which is corrected by the other folds
-                others = fit_recalibration(joined([*asked[:fold], *asked[fold + 1 :]]))
+                others = calibration.fit_recalibration(
+                    calibration.joined([*asked[:fold], *asked[fold + 1 :]])
+                )
                 self.held_out_[own] = others(self.held_out_[own])
         self.thresholds_ = np.full(len(self.tags_), 0.5)
         if not self._one_column:
-            self.thresholds_ = matching_thresholds(clips.Y, self.held_out_)
+            self.thresholds_ = calibration.matching_thresholds(clips.Y, self.held_out_)
 
     def _asked(self, clips: Sequence[LabelledClips]) -> list[Floats]:
         """What each member says about its own clips."""
@@ -377,11 +365,11 @@ class GradientTagger(TagClassifier):
         clips = self._clips(X, Y)
         if valid is not None:
             held_out = LabelledClips(self._scaling(valid[0]), valid[1])
-            return clips, held_out if is_rankable(held_out.Y) else None
+            return clips, held_out if calibration.is_rankable(held_out.Y) else None
         order = rng.permutation(len(X))
         n_valid = min(int(self.validation_fraction * len(X)), MAX_HELD_OUT)
         held_out = clips.take(order[:n_valid]).read(n_valid)
-        if n_valid < MIN_HELD_OUT or not is_rankable(held_out.Y):
+        if n_valid < MIN_HELD_OUT or not calibration.is_rankable(held_out.Y):
             return clips, None
         rest = order[n_valid:]
         return clips.take(np.sort(rest) if is_large(X) else rest), held_out
@@ -459,14 +447,14 @@ class GradientTagger(TagClassifier):
     def _judge(self, params: Any, valid: LabelledClips) -> tuple[float, float]:
         """The AUC and the log-likelihood of validation clips."""
         P = self._validation_scores(params, valid.X)
-        auc = mean_auc(valid.Y, P)
+        auc = calibration.mean_auc(valid.Y, P)
         if self._judged_by_completion:
-            observed = half_observed(valid.Y)
+            observed = calibration.half_observed(valid.Y)
             asked = np.where(np.isnan(observed), valid.Y, np.nan)
-            if is_rankable(asked):
+            if calibration.is_rankable(asked):
                 answers = self._validation_scores(params, valid.X, observed)
-                auc = (auc + mean_auc(asked, answers)) / 2
-        return auc, log_likelihood(valid.Y, P)
+                auc = (auc + calibration.mean_auc(asked, answers)) / 2
+        return auc, calibration.log_likelihood(valid.Y, P)
 
     def _training_options(self, Y: Floats) -> dict[str, Any]:
         """What to descend, and how, for `train_stack`."""
@@ -493,16 +481,18 @@ class GradientTagger(TagClassifier):
         clips = known.read(MAX_HELD_OUT) if held_out is None else held_out
         if self.calibrate and held_out is not None:
             some = np.random.default_rng(0).permutation(len(clips.X))[:MAX_TO_CALIBRATE]
-            self.recalibration_ = fit_recalibration(self._questions(clips.take(some)))
+            self.recalibration_ = calibration.fit_recalibration(self._questions(clips.take(some)))
         self._set_thresholds(clips.X, clips.Y)
 
-    def _questions(self, clips: LabelledClips) -> list[Question]:
+    def _questions(self, clips: LabelledClips) -> list[calibration.Question]:
         """What the model says about clips, as it will be asked."""
         n = len(clips.X)
-        return [Question(self._probabilities(clips.X), clips.Y, np.zeros(n), np.ones(n))]
+        return [
+            calibration.Question(self._probabilities(clips.X), clips.Y, np.zeros(n), np.ones(n))
+        ]
 
     def _scores(self, X: Floats) -> Floats:
-        P = mean_probabilities([member._probabilities(X) for member in self._members()])
+        P = model_files.mean_probabilities([member._probabilities(X) for member in self._members()])
         return P if self.recalibration_ is None else self.recalibration_(P)
 
     def _shapes(self) -> dict[str, tuple[int, ...]]:
@@ -520,7 +510,7 @@ class GradientTagger(TagClassifier):
 
     def _restore(self, arrays: Arrays, about: dict[str, Any]) -> None:
         super()._restore(arrays, about)
-        self.recalibration_ = stored_recalibration(arrays, len(self.tags_))
+        self.recalibration_ = model_files.stored_recalibration(arrays, len(self.tags_))
         restore_history(self, arrays, about)
 
 
@@ -601,7 +591,7 @@ def fit_stacked(
     Y_on_device = device_put(np.tile(Y, (len(copies), 1)))
     observed = None
     if first._judged_by_completion:
-        observed = _padded([half_observed(Y[own % len(Y)]) for own in held], np.nan)
+        observed = _padded([calibration.half_observed(Y[own % len(Y)]) for own in held], np.nan)
     at_once = max(1, MAX_MESSAGES // (rows.shape[1] * first._numbers_per_clip(starts[0])))
 
     @lru_cache(maxsize=1)
@@ -744,7 +734,7 @@ def history_arrays(model: Any) -> Arrays:
 def restore_history(model: Any, arrays: Arrays, about: dict[str, Any]) -> None:
     """Take the history from a model file."""
     begin_history(model)
-    columns = {name: typed_array(arrays, f"history.{name}") for name in model.history_}
+    columns = {name: model_files.typed_array(arrays, f"history.{name}") for name in model.history_}
     model.history_ = {name: column.tolist() for name, column in columns.items()}
     model.n_iter_, model.best_epoch_ = len(model.history_["seconds"]), about["best_epoch"]
     shapes = {column.shape for column in columns.values()}

@@ -7,38 +7,19 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from joblib import effective_n_jobs
-from numpy.typing import NDArray
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from harmonium.arrays import Doubles, Floats, Ids
 from harmonium.errors import DataError
+from harmonium.estimators import model_files
 from harmonium.estimators.calibration import Question, ask
-from harmonium.estimators.classifier import ScaleFeatures, base_log_odds, read_more_targets
+from harmonium.estimators.classifier import ScaleFeatures, base_log_odds
 from harmonium.estimators.gradient_tagger import GradientTagger, LabelledClips, single_precision
-from harmonium.estimators.model_files import (
-    STEPS,
-    blocks,
-    chosen_inference,
-    is_soft,
-    mean_probabilities,
-    observed_fraction,
-)
 from harmonium.estimators.parameters import Count, Jobs, NotNegative, Share, estimator, parameter
+from harmonium.rbm import gradients
 from harmonium.rbm.belief import fits
-from harmonium.rbm.gradients import (
-    BeliefPropagation,
-    ContrastiveDivergence,
-    Gradient,
-    MeanField,
-    MultiPrediction,
-    PseudoLikelihood,
-    Sum,
-    conditional_logits,
-    for_soft_targets,
-    log_probability,
-)
 from harmonium.rbm.inference import (
     MAX_UNITS,
     Diagnostics,
@@ -47,7 +28,7 @@ from harmonium.rbm.inference import (
     infer,
     marginals,
 )
-from harmonium.rbm.model import Params, compiled, condition, refuse_fork
+from harmonium.rbm.model import Params, compiled, refuse_fork
 from harmonium.rbm.other_models import (
     Hybrid,
     JointContrastiveDivergence,
@@ -60,8 +41,6 @@ from harmonium.rbm.training import Penalty, Tree
 
 Training = Literal["cd", "mean_field", "lbp", "pl", "multi_prediction"]
 InferenceMethod = Literal["auto", "lbp", "mean_field", "gibbs", "exact"]
-
-SCORE_BLOCK = 2**22  # clips × hidden units × tags that are scored at a time: about 16 MiB each
 
 
 @estimator
@@ -124,7 +103,7 @@ class RBMTagger(GradientTagger):
         if self.recalibration_ is None:
             return found
         known = self._known(y, len(found))
-        corrected = self.recalibration_(found, observed_fraction(known))
+        corrected = self.recalibration_(found, model_files.observed_fraction(known))
         return np.where(np.isnan(known), corrected, known)
 
     def infer(self, X: Any, y: Any = None) -> Inference:
@@ -145,7 +124,7 @@ class RBMTagger(GradientTagger):
         found = [one._infer(one._params, features, known) for one in self._members()]
         if len(found) == 1:
             return found[0]
-        y = mean_probabilities([one.y for one in found])
+        y = model_files.mean_probabilities([one.y for one in found])
         if known is not None:
             y = np.where(np.isnan(known), y, known)
         residual = np.max([one.diagnostics.residual for one in found], axis=0)
@@ -167,7 +146,9 @@ class RBMTagger(GradientTagger):
 
     def _numbers_per_clip(self, params: Tree) -> int:
         shape = params.U.shape
-        by_messages = chosen_inference(vars(self))[0] != "mean_field" and not fits(*shape)
+        by_messages = model_files.chosen_inference(vars(self))[0] != "mean_field" and not fits(
+            *shape
+        )
         return shape[0] * shape[1] if by_messages else shape[1]
 
     def _penalty(self, params: Tree) -> Penalty:
@@ -196,12 +177,12 @@ class RBMTagger(GradientTagger):
         b = [np.zeros(n_features)] if self._param_type is JointParams else []
         return single_precision(self._param_type, U, W, np.zeros((0, n_tags)), c, d, *b)
 
-    def _gradient(self, Y: Floats) -> Gradient:
+    def _gradient(self, Y: Floats) -> gradients.Gradient:
         objective = self._objective()
-        return for_soft_targets(objective) if is_soft(Y) else objective
+        return gradients.for_soft_targets(objective) if model_files.is_soft(Y) else objective
 
     @abstractmethod
-    def _objective(self) -> Gradient:
+    def _objective(self) -> gradients.Gradient:
         """The gradient to descend with labels of 0 and 1."""
 
 
@@ -287,7 +268,7 @@ class DiscriminativeRBM(RBMTagger):
         """A model trained for questions with some tags observed is judged by such, too."""
         return self.training == "multi_prediction"
 
-    def _objective(self) -> Gradient:
+    def _objective(self) -> gradients.Gradient:
         if not self.generative_weight:
             return conditional_gradient(self)
         joint = JointContrastiveDivergence(1, self._input_variance())
@@ -299,10 +280,8 @@ class GenerativeRBM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RBMTagger
     """A joint model p(y, x) of features and tags: Gaussian inputs x, binary tags y.
 
     Trained on log p(y, x) by contrastive divergence whose chain samples both; p(y | x) is inferred
-    as in :class:`DiscriminativeRBM`. With ``X=None`` it is a plain RBM over tag vectors. As a
-    transformer it gives p(h_k = 1 | x), the hidden representation.
-
-    A model of tags alone is trained for ``max_epochs``.
+    as in :class:`DiscriminativeRBM`. As a transformer it gives p(h_k = 1 | x), the hidden
+    representation.
 
     Parameters
     ----------
@@ -343,54 +322,7 @@ class GenerativeRBM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RBMTagger
         X = self._scaling.inverse(np.asarray(x))
         return X, np.asarray(y).astype(np.int64)
 
-    def score_samples(self, X: Any, y: Any) -> Doubles:
-        """log pseudo-likelihood Σ_j log p(y_j | y_\\j, x) of each clip, (n_clips,); y all known."""
-        X = self._features(_like(X, y))
-        Y = read_more_targets(y, self._targets()).Y
-        if np.isnan(Y).any():
-            raise DataError("score_samples needs all labels; complete(X, y) fills in unknown ones.")
-        check_consistent_length(X, Y)
-        params = Params(*self._params[:5])
-        size = max(1, SCORE_BLOCK // params.U.size)
-        scores = np.zeros(len(X))
-        for rows in (slice(start, start + size) for start in range(0, len(X), size)):
-            logs = log_probability(_logits(params, X[rows], Y[rows]), jnp.asarray(Y[rows]))
-            scores[rows] = np.asarray(logs, np.float64).sum(axis=1)
-        return scores
-
-    def score(self, X: Any, y: Any) -> float:
-        """Mean AUC over tags; for tags alone, the mean log pseudo-likelihood per clip."""
-        if X is None:
-            return float(self.score_samples(None, y).mean())
-        return super().score(X, y)
-
-    def infer(self, X: Any, y: Any = None) -> Any:
-        """As :meth:`DiscriminativeRBM.infer`; ``X=None`` for a model of tags alone."""
-        return super().infer(_like(X, y), y)
-
-    def _read_features(self, X: Any, y: Any, *, reset: bool) -> NDArray[np.floating]:
-        if X is not None:
-            return super()._read_features(X, y, reset=reset)
-        self.n_features_in_ = 0
-        return _like(X, y)
-
-    def _features(self, X: Any) -> Floats:
-        check_is_fitted(self)
-        if self.n_features_in_ == 0 and np.shape(X)[1:] == (0,):
-            return np.asarray(X, np.float32)
-        return super()._features(X)
-
-    def _hold_out(
-        self, rng: Any, X: Any, Y: Any, valid: Any
-    ) -> tuple[LabelledClips, LabelledClips | None]:
-        if X.shape[1] == 0:  # every clip has the same p(y): there is no ranking to stop on
-            return LabelledClips(X.astype(np.float32), Y), None
-        return super()._hold_out(rng, X, Y, valid)
-
-    def _input_variance(self) -> float:
-        return super()._input_variance() if self.n_features_in_ else 1.0
-
-    def _objective(self) -> Gradient:
+    def _objective(self) -> gradients.Gradient:
         return JointContrastiveDivergence(self.training_steps or 1, self._input_variance())
 
     def __sklearn_tags__(self) -> Any:
@@ -401,16 +333,6 @@ class GenerativeRBM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RBMTagger
     @property
     def _n_features_out(self) -> int:
         return self.n_hidden
-
-
-def _like(X: Any, y: Any) -> Any:
-    """X, or no features for as many clips as y has."""
-    return np.zeros((np.shape(y)[0], 0)) if X is None and y is not None else X
-
-
-@compiled()
-def _logits(params: Any, X: Any, Y: Any) -> Any:
-    return conditional_logits(condition(params, X, jnp.zeros((X.shape[0], 0), jnp.int32)), Y)
 
 
 @compiled(static_argnames=("n_samples", "steps", "variance"))
@@ -470,7 +392,7 @@ def inference_options(
     model: Any, shape: tuple[int, int], *, quick: bool = False
 ) -> InferenceOptions:
     """For U of that shape; ``quick`` for early stopping, only as exact as a ranking needs."""
-    method, steps = chosen_inference(vars(model))
+    method, steps = model_files.chosen_inference(vars(model))
     if method == "exact" and min(shape) > MAX_UNITS:
         raise DataError(
             f"inference='exact' enumerates 2^min(n_hidden, n_tags) states and takes at most "
@@ -488,21 +410,23 @@ def inference_options(
     )
 
 
-def conditional_gradient(model: Any) -> Gradient:
+def conditional_gradient(model: Any) -> gradients.Gradient:
     """The gradient of -log p(y | x) that ``training`` names."""
     if model.training == "pl":
-        return PseudoLikelihood()
-    steps = model.training_steps or STEPS[model.training]
+        return gradients.PseudoLikelihood()
+    steps = model.training_steps or model_files.STEPS[model.training]
     if model.training == "cd":
-        return ContrastiveDivergence(steps)
+        return gradients.ContrastiveDivergence(steps)
     if model.training == "mean_field":
-        return MeanField(steps, from_zero=model.mean_field_start == "zero")
+        return gradients.MeanField(steps, from_zero=model.mean_field_start == "zero")
     if model.training == "lbp":
-        return BeliefPropagation(steps, float(model.damping))
-    predictions = MultiPrediction(steps)
+        return gradients.BeliefPropagation(steps, float(model.damping))
+    predictions = gradients.MultiPrediction(steps)
     if not model.likelihood_weight:
         return predictions
-    return Sum(predictions, ContrastiveDivergence(5), float(model.likelihood_weight))
+    return gradients.Sum(
+        predictions, gradients.ContrastiveDivergence(5), float(model.likelihood_weight)
+    )
 
 
 def first_weights(
@@ -512,7 +436,7 @@ def first_weights(
     n, scale = (300, 1.0) if model._scaling.of_words else (100, 0.3)
     n, scale = model.n_hidden or n, scale if model.init_scale is None else model.init_scale
     # nothing is learnt of a feature that is constant: its later values must not matter
-    spans = [(block.min(axis=0), block.max(axis=0)) for block in blocks(clips.X)]
+    spans = [(block.min(axis=0), block.max(axis=0)) for block in model_files.blocks(clips.X)]
     varies = np.max([top for _, top in spans], axis=0) > np.min([s for s, _ in spans], axis=0)
     U = rng.normal(0, 0.01, (n, clips.Y.shape[1]))
     W = rng.normal(0, scale, (n, clips.X.shape[1])) * varies

@@ -8,7 +8,6 @@ import os
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from itertools import combinations
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -24,7 +23,6 @@ from harmonium.errors import DataError, DataWarning, did_you_mean
 from harmonium.estimators.model_files import log_odds
 
 PARTS = ("user", "track", "clip")
-SEARCH = "search"  # the selection of auxiliary variables that the held-out pairs choose
 PRIOR_PAIRS = 30.0  # how many pairs of user and clip the model of related tags counts for
 
 _NAMES = ("users", "items", "tracks", "tags")
@@ -228,20 +226,16 @@ def name_codes(wanted: Any, names: pl.Series, *, name: str) -> Codes:
     return codes_in(as_strings(values, name=name), names)
 
 
-def auxiliary_selections(auxiliary: Any, data: Conditioning) -> list[tuple[str, ...]]:
-    """The selections of auxiliary variables to try: the one that is asked for, or all."""
-    if isinstance(auxiliary, str) and auxiliary == SEARCH:
-        parts = [part for part in PARTS if part != "track" or len(data.tracks) < len(data.items)]
-        sizes = range(len(parts), -1, -1)
-        return [chosen for size in sizes for chosen in combinations(parts, size)]
+def auxiliary_selection(auxiliary: Any) -> tuple[str, ...]:
+    """The auxiliary variables that are asked for, checked."""
     names = (auxiliary,) if isinstance(auxiliary, str) else tuple(auxiliary)
     for name in names:
         if name not in PARTS:
             raise DataError(
-                f"'auxiliary' must be {SEARCH!r} or a selection of {', '.join(map(repr, PARTS))}. "
-                f"Got {name!r} among it."
+                f"'auxiliary' must be a selection of {', '.join(map(repr, PARTS))}. Got {name!r} "
+                "among it."
             )
-    return [names]
+    return names
 
 
 # What the smoother gives. ----------------------------------------------------------------------

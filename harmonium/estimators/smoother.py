@@ -87,8 +87,7 @@ class TagSmoother(StoredEstimator, BaseEstimator):
     )
     auxiliary: Annotated[Sequence[str], "array-like", str] = parameter(
         """Which of "user", "track" and "clip" have rows in V; any of them, or none. Tracks are left
-        out where every track is one clip. "search" tries every selection and keeps the one with the
-        best log-likelihood of the pairs held out; it takes up to eight times as long.""",
+        out where every track is one clip.""",
         default=inputs.PARTS,
         kw_only=False,
     )
@@ -175,7 +174,8 @@ class TagSmoother(StoredEstimator, BaseEstimator):
         seeds = check_random_state(self.random_state).randint(2**31 - 1, size=3)
         rng = np.random.default_rng(seeds[0])
         held_out = hold_out(rng, data, self.validation_fraction, MAX_HELD_OUT)
-        parts, conditions, result = self._chosen(data, held_out, seeds[1:])
+        parts = inputs.auxiliary_selection(self.auxiliary)
+        conditions, result = self._train(data, held_out, seeds[1:], self.max_epochs, parts)
         gradient_tagger.begin_history(self)
         gradient_tagger.keep(self, [result])
         self._data, self._conditions = data, conditions
@@ -189,25 +189,6 @@ class TagSmoother(StoredEstimator, BaseEstimator):
             result = result._replace(interrupted=again.interrupted)
         gradient_tagger.warn_if_interrupted(self, result.interrupted)
         return self
-
-    def _chosen(
-        self, data: Conditioning, held_out: NDArray[np.intp], seeds: Ids
-    ) -> tuple[tuple[str, ...], Conditions, Result]:
-        """The selection of auxiliary variables, and what training with it gave."""
-        selections = inputs.auxiliary_selections(self.auxiliary, data)
-        if len(selections) > 1 and not len(held_out):
-            raise DataError(
-                "auxiliary='search' compares selections on held-out pairs, and there are none. Use "
-                "a larger 'validation_fraction', or more pairs."
-            )
-        found = []
-        for parts in selections:
-            conditions, result = self._train(data, held_out, seeds, self.max_epochs, parts)
-            best = result.history.score[result.best_epoch - 1] if result.best_epoch else -np.inf
-            found.append((best, parts, conditions, result))
-            if result.interrupted:
-                break
-        return max(found, key=lambda one: one[0])[1:]
 
     def _train(
         self,

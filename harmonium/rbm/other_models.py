@@ -17,14 +17,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array, lax
 
-from harmonium.rbm.gradients import (
-    FILL_SWEEPS,
-    Batch,
-    Gradient,
-    WithoutNoise,
-    log_probabilities,
-    total_weight,
-)
+from harmonium.rbm import gradients
 from harmonium.rbm.inference import fill_unknown
 from harmonium.rbm.model import Field, Params, condition, hidden_given_tags, tags_given_hidden
 
@@ -77,10 +70,10 @@ class JointContrastiveDivergence:
 
     def noise(self, params: JointParams, unknown: bool) -> tuple[int, int]:
         """K sweeps for the chain, and some more to draw the unknown tags."""
-        return self.steps + FILL_SWEEPS * unknown, sum(params.U.shape) + params.W.shape[1]
+        return self.steps + gradients.FILL_SWEEPS * unknown, sum(params.U.shape) + params.W.shape[1]
 
     def __call__(
-        self, params: JointParams, batch: Batch, noise: Array
+        self, params: JointParams, batch: gradients.Batch, noise: Array
     ) -> tuple[JointParams, Array]:
         """∂F/∂θ at (y⁰, x⁰) less ∂F/∂θ at (y^K, x^K), the ends of the chain held constant."""
         field = _field(params, batch.u)
@@ -95,7 +88,7 @@ class JointContrastiveDivergence:
                 (x, y),
                 noise[1 : self.steps],
             )
-        share = (batch.w / total_weight(batch))[:, None]
+        share = (batch.w / gradients.total_weight(batch))[:, None]
         h0, h1 = hidden_given_tags(field, start), hidden_given_tags(_field(params, x), y)
         w0, w1 = share * h0, share * h1
         gradient = JointParams(
@@ -114,7 +107,7 @@ class Hybrid:
     """The gradient of -(α log p(y, x) + log p(y | x))."""
 
     weight: float  # α
-    discriminative: Gradient
+    discriminative: gradients.Gradient
     generative: JointContrastiveDivergence
 
     def noise(self, params: JointParams, unknown: bool) -> tuple[int, int]:
@@ -124,7 +117,7 @@ class Hybrid:
         return joint + own, max(width, other)
 
     def __call__(
-        self, params: JointParams, batch: Batch, noise: Array
+        self, params: JointParams, batch: gradients.Batch, noise: Array
     ) -> tuple[JointParams, Array]:
         """α times the generative gradient plus the discriminative one; b has the first alone."""
         unknown = len(noise) > self.generative.steps + self.discriminative.noise(params, False)[0]
@@ -172,17 +165,19 @@ def network_probabilities(
 
 
 @dataclass(frozen=True)
-class CrossEntropy(WithoutNoise):
+class CrossEntropy(gradients.WithoutNoise):
     """The gradient of the mean over clips of -Σ_j log p(y_j | x) over the known tags."""
 
     logits: Any  # (params, x) -> (B, C)
 
-    def __call__(self, params: Any, batch: Batch, noise: Array) -> tuple[Any, Array]:
+    def __call__(self, params: Any, batch: gradients.Batch, noise: Array) -> tuple[Any, Array]:
         """By automatic differentiation; also the logits, (B, C)."""
 
         def loss(params: Any) -> tuple[Array, Array]:
             logits = self.logits(params, batch.u)
-            return -jnp.sum(log_probabilities(logits, batch)) / total_weight(batch), logits
+            return -jnp.sum(gradients.log_probabilities(logits, batch)) / gradients.total_weight(
+                batch
+            ), logits
 
         gradient, logits = jax.grad(loss, has_aux=True)(params)
         return gradient, logits

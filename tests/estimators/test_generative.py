@@ -9,7 +9,6 @@ from tagging_data import N_TAGS, quick
 
 from harmonium import GenerativeRBM, LogisticTagger
 from harmonium.errors import DataError
-from harmonium.estimators import networks as module
 
 QUICK: dict[str, Any] = {"max_epochs": 40, "patience": 40, "random_state": 0}
 
@@ -24,57 +23,23 @@ def test_the_hybrid_is_saved_with_its_input_means(train, tmp_path):
         model.fit(*train)
 
 
-@pytest.fixture(scope="module")
-def tags_alone():
-    """Two tags that agree nine times in ten, and a third on its own."""
+def test_tags_are_completed_from_one_another_and_sampled_as_they_occur():
+    """Two tags that agree nine times in ten, and a third on its own; the features say nothing."""
     rng = np.random.default_rng(0)
     first, third = rng.random(600) < 0.5, rng.random(600) < 0.2
     second = first ^ (rng.random(600) < 0.1)
-    Y = np.stack([first, second, third], axis=1).astype(float)
-    model = GenerativeRBM(
-        6, learning_rate=0.03, training_steps=10, max_epochs=60, inference="exact", random_state=0
-    )
-    return Y, model.fit(None, Y)
-
-
-def test_tags_alone_are_completed_from_one_another_and_sampled_as_they_occur(tags_alone):
-    _, model = tags_alone
+    X, Y = rng.normal(size=(600, 3)), np.stack([first, second, third], axis=1).astype(float)
+    options = {"max_epochs": 60, "validation_fraction": 0, "inference": "exact", "random_state": 0}
+    model = GenerativeRBM(6, learning_rate=0.03, training_steps=10, **options).fit(X, Y)
     known = np.array([[1.0, np.nan, np.nan], [0.0, np.nan, np.nan]])
-    p = model.complete(None, known)
+    p = np.stack([model.complete(X, np.tile(one, (600, 1))).mean(axis=0) for one in known])
     np.testing.assert_allclose(p[:, 1], [0.9, 0.1], atol=0.08)
     np.testing.assert_allclose(p[:, 2], 0.2, atol=0.08)
-    X, y = model.sample(2000, steps=200, random_state=0)
-    assert X.shape == (2000, 0)
+    _, y = model.sample(2000, steps=200, random_state=0)
     np.testing.assert_allclose((y[:, 0] == y[:, 1]).mean(), 0.9, atol=0.08)
     np.testing.assert_allclose(y.mean(0), [0.5, 0.5, 0.2], atol=0.1)
-
-
-def test_tags_alone_are_scored_by_their_pseudo_likelihood(tags_alone):
-    Y, model = tags_alone
-    disagreeing = Y.copy()
-    disagreeing[:, 1] = 1 - disagreeing[:, 1]
-    assert model.score(None, Y) > model.score(None, disagreeing) + 1
-    assert model.score_samples(None, Y).shape == (600,)
-    with pytest.raises(DataError, match="all labels"):
-        model.score_samples(None, np.where(Y == 1, np.nan, Y))
-
-
-def test_scoring_many_clips_takes_bounded_memory(train, monkeypatch):
-    """In blocks, each clip with the score that it has alone."""
-    model = GenerativeRBM(8, **(QUICK | {"max_epochs": 2})).fit(*train)
-    whole = model.score_samples(*train)
-    sizes = []
-
-    def logits(params, X, Y):
-        sizes.append(len(X) * params.U.size)
-        return conditional(params, X, Y)
-
-    conditional = module._logits
-    monkeypatch.setattr(module, "_logits", logits)
-    monkeypatch.setattr(module, "SCORE_BLOCK", 64 * 8 * N_TAGS)
-    np.testing.assert_allclose(model.score_samples(*train), whole, rtol=1e-5)
-    assert len(sizes) == -(-len(train.X) // 64)
-    assert max(sizes) <= 64 * 8 * N_TAGS
+    with pytest.raises(DataError, match="n_samples"):
+        model.sample(0)
 
 
 def test_samples_of_features_have_their_scale(train):

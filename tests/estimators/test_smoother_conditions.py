@@ -226,12 +226,11 @@ def test_any_selection_of_conditions_and_any_gradient(conditioning, auxiliary, t
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"auxiliary": ("user", "artist")}, "'auxiliary' must be 'search' or .* Got 'artist'"),
+        ({"auxiliary": ("user", "artist")}, "'auxiliary' must be a selection .* Got 'artist'"),
         ({"conditioning": "all"}, "The 'conditioning' parameter of TagSmoother must be"),
         ({"n_hidden": 0}, "The 'n_hidden' parameter of TagSmoother must be"),
         ({"hide_user": 1.0}, "The 'hide_user' parameter of TagSmoother must be"),
         ({"inference": "exact", "n_hidden": 30}, "at most 20 units .* 30 hidden units and 25 tags"),
-        ({"auxiliary": "search", "validation_fraction": 0.0}, "'validation_fraction'"),
     ],
 )
 def test_settings_that_cannot_be(settings, message):
@@ -263,17 +262,3 @@ def test_it_must_be_fitted_first():
     for name, arguments in uses.items():
         with pytest.raises(ValueError, match="not fitted yet"):
             getattr(TagSmoother(), name)(*arguments)
-
-
-def test_the_pairs_held_out_choose_the_auxiliary_variables():
-    settings = {**TINY, "validation_fraction": 0.3, "max_epochs": 5}
-    given = (USERS, ITEMS, TAGS)
-    found = TagSmoother(auxiliary="search", **settings).fit(given)
-    scores = {}
-    for parts in (("user", "clip"), ("user",), ("clip",), ()):  # of two alike, the larger
-        alone = TagSmoother(auxiliary=parts, **settings).fit(given)
-        scores[parts] = max(alone.history_["validation"])
-    best = max(scores, key=scores.get)
-    assert found.auxiliary_ == best
-    alone = TagSmoother(auxiliary=best, **settings).fit(given)
-    np.testing.assert_array_equal(found.params_.U, alone.params_.U)

@@ -1,15 +1,15 @@
 """Tables and figures from results on disk. Nothing is trained, and JAX is not imported.
 
 - ``build_report(folder)`` makes a `Report` of a folder of results: tables and figures as data.
-- ``write_report(folder)`` writes it as Markdown, HTML and LaTeX with figures as PNG and SVG.
+- ``write_report(folder)`` writes it as Markdown and HTML with figures as PNG and SVG.
 - ``summarise(recipe, results, measurements)`` gives the numbers behind it as arrays.
 
 The files of a report:
 
-    report.md, report.html, report.tex   everything, in three formats
-    tables/NAME.tex                      each table alone
-    figures/NAME.png, NAME.svg           each figure alone
-    per-tag.csv                          for programs, where the form has it
+    report.md, report.html       everything, in two formats
+    tables/NAME.tex              each table alone, in LaTeX
+    figures/NAME.png, NAME.svg   each figure alone
+    per-tag.csv                  for programs, where the form has it
 """
 
 import base64
@@ -117,7 +117,6 @@ def write_report(results: str | Path, folder: str | Path | None = None) -> tuple
     }
     texts = {
         **{"report.md": markdown(report), "report.html": html_page(report, files)},
-        "report.tex": latex(report),
         **{f"tables/{table.name}.tex": latex_table(table) for table in report.tables},
         **report.files,
     }
@@ -230,7 +229,7 @@ def html_page(report: Report, files: Mapping[str, bytes]) -> str:
 """
 
 
-# LaTeX: each table in a file of its own, and a document of them all
+# LaTeX: each table in a file of its own
 
 MAX_LATEX_ROWS = 40
 """The rows of a table that fit on a page; a longer table is continued on the next."""
@@ -244,37 +243,6 @@ _LATEX_CHARACTERS = str.maketrans(
     | {"α": r"$\alpha$", "β": r"$\beta$", "ν": r"$\nu$", "χ": r"$\chi$"}
     | {"–": "--", "—": "---", "“": "``", "”": "''", "\u00a0": "~"}
 )
-
-
-def latex(report: Report) -> str:
-    """A document with every table (under tables/) and figure (under figures/)."""
-    parts = _cells(report.paragraphs, escape_latex, r"\textbf{{{}}}", r"\textit{{{}}}")
-    for item in report.items:
-        if isinstance(item, Table):
-            parts.append(rf"\input{{tables/{item.name}.tex}}")
-        else:
-            parts.append(rf"""\begin{{figure}}[htbp]
-\centering
-\includegraphics[width=\linewidth,height=0.8\textheight,keepaspectratio]{{figures/{item.name}.png}}
-\caption{{{escape_latex(f"{item.title}. {item.caption}")}}} \label{{fig:{item.name}}}
-\end{{figure}}""")
-    body = "\n\n".join(parts)
-    return rf"""\documentclass[11pt]{{article}}
-\usepackage[T1]{{fontenc}}
-\usepackage[utf8]{{inputenc}}
-\usepackage[a4paper,margin=2.2cm]{{geometry}}
-\usepackage{{booktabs,caption,graphicx}}
-\title{{{escape_latex(report.title)}}}
-\author{{}}
-\date{{}}
-
-\begin{{document}}
-\maketitle
-
-{body}
-
-\end{{document}}
-"""
 
 
 def escape_latex(text: str) -> str:
