@@ -6,7 +6,7 @@
 # make docs   the documentation as a site of plain files, in site/
 # make bench  speed beside other libraries, into docs/benchmarks.md: a quarter of an hour, ONLY="rbm auc" for some of it
 # make size   how large the package is, and how many modules three common walks pass
-# make fuzz   every parser on damaged input, guided by coverage; SECONDS=60 for each
+# make fuzz   every parser on much damaged input; EXAMPLES=5000 for each
 # make release   builds the wheel and the sdist, and tests both outside the repository
 # make lock   renews constraints.txt, the set of versions that everything above installs
 
@@ -49,8 +49,8 @@ docs: $(VENV)/.installed-docs
 size: $(VENV)/.installed-test
 	$(BIN)/python -W ignore benchmarks/size.py --list
 
-fuzz: $(VENV)/.installed-fuzz
-	$(BIN)/python tests/fuzz/run.py --seconds $(or $(SECONDS),60)
+fuzz: $(VENV)/.installed-test
+	FUZZ_EXAMPLES=$(or $(EXAMPLES),5000) $(BIN)/python -m pytest tests/fuzz
 
 release: $(VENV)-release/.installed
 	$(VENV)-release/bin/python release/release.py
@@ -81,10 +81,6 @@ $(VENV)/.installed: $(VENV)/bin/python pyproject.toml constraints.txt
 $(VENV)/.installed-test: $(VENV)/.installed
 	@echo "Installing the test tools into $(VENV) ..."
 	$(PIP) --editable '.[test]'
-	@touch $@
-
-$(VENV)/.installed-fuzz: $(VENV)/.installed-test
-	$(PIP) --editable '.[test,fuzz]'
 	@touch $@
 
 # musicnn's package asks for versions that no longer exist; TensorFlow does not exist for every Python

@@ -4,6 +4,7 @@ import textwrap
 import warnings
 from contextlib import suppress
 from io import BytesIO
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,7 +18,6 @@ from harmonium.audio.extractors import (
     decibels,
     hann_window,
     hz_to_mel,
-    mel_corners,
     mel_energies,
     modulation_frequencies,
     modulation_spectra,
@@ -26,12 +26,11 @@ from harmonium.errors import DataError
 from harmonium.files import write_atomically
 
 if TYPE_CHECKING:  # matplotlib is slow to import
-    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 # Okabe and Ito's colours, which people with any colour vision tell apart.
 COLOURS = ("#0072B2", "#009E73", "#D55E00", "#CC79A7", "#56B4E9", "#E69F00")
-MARKS_HZ = (100, 400, 800, 1600, 3200, 6400, 12_800)
+MARKS_HZ = (100, 400, 800, 1600, 3200, 6400)
 MIN_BEAT_DEPTH, MIN_BEAT_HZ = 0.05, 0.5  # weaker or slower modulations are no beat
 SIZE = (11.0, 8.5)  # inches of a clip's picture
 
@@ -46,8 +45,7 @@ BLOCK = 2**20  # frames that are decoded at a time
 
 
 def draw_clip(clip: Clip, *, title: str = "") -> "Figure":
-    """Mel spectrum, band envelopes and modulation spectra: what varies in time on the left, and
-    its summary over the clip on the right."""
+    """The mel spectrum above; below, how deeply the energy of each broad band swings."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
@@ -55,39 +53,37 @@ def draw_clip(clip: Clip, *, title: str = "") -> "Figure":
     figure = Figure(SIZE, layout="constrained")
     FigureCanvasAgg(figure)
     figure.suptitle(_one_line(title), parse_math=False, x=0.01, ha="left", fontsize=13)
-    n_bands = len(DEFAULTS.band_names)
-    edges = (DEFAULTS.lowest_hz, *DEFAULTS.band_edges, DEFAULTS.highest_hz)
-    grid = figure.subplots(
-        1 + n_bands,
-        2,
-        squeeze=False,
-        gridspec_kw={"width_ratios": [1.8, 1], "height_ratios": [3] + [1] * n_bands},
+    above, below = figure.subplots(2, 1)
+    # Silence is as dark as the weakest sound of a clip that has some.
+    levels = decibels(mel)
+    silence = 10 * np.log10(DEFAULTS.silence)
+    levels -= max(float(levels.max()), silence + DEFAULTS.dynamic_range)
+    # Equal steps up the picture are equal steps in mel, as the bands are.
+    low, high = hz_to_mel([DEFAULTS.lowest_hz, DEFAULTS.highest_hz])
+    picture = above.imshow(
+        levels.T,
+        origin="lower",
+        aspect="auto",
+        interpolation="nearest",
+        vmin=-DEFAULTS.dynamic_range,
+        vmax=0,
+        extent=(clip.start, clip.start + len(mel) / DEFAULTS.frame_rate, low, high),
     )
-    start = clip.start
-    end = start + len(mel) / DEFAULTS.frame_rate
-    _draw_spectrum(grid[0, 0], grid[0, 1], decibels(mel), (start, end))
-    envelopes = band_envelopes(mel, DEFAULTS)
-    spectra = modulation_spectra(envelopes, DEFAULTS)
-    highest = 1.4 * max(float(spectra.max()), MIN_BEAT_DEPTH)
-    for row, band in enumerate(reversed(range(n_bands)), 1):  # the high one on top, as above
-        left, right = grid[row]
-        colour = COLOURS[band % len(COLOURS)]
-        seconds = np.linspace(start, end, len(envelopes), endpoint=False)
-        left.fill_between(seconds, envelopes[:, band], color=colour, linewidth=0)
-        left.set(xlim=(start, end), ylim=(0, 1.35 * envelopes[:, band].max()))
-        name, low, high = DEFAULTS.band_names[band], edges[band], edges[band + 1]
-        _write(left, f"{name}, {low:g} to {high:g} Hz", "left")
-        hertz = modulation_frequencies(DEFAULTS)
-        right.plot(hertz, spectra[band], color=colour, linewidth=1.8)
-        right.set(xlim=(0, DEFAULTS.highest_modulation_hz), ylim=(0, highest))
-        right.grid(axis="x", alpha=0.3)
-        _mark_peak(right, hertz, spectra[band])
-    for axes in (*grid[1:-1, 0], *grid[1:-1, 1], grid[0, 0]):
-        axes.tick_params(labelbottom=False)
-    grid[1, 0].set_title("Energy of each band, divided by its mean")
-    grid[1, 1].set_title("How deeply it swings, by how often")
-    grid[-1, 0].set_xlabel("seconds into the file")
-    grid[-1, 1].set_xlabel("times per second (Hz)")
+    figure.colorbar(picture, label="dB, 0 is the strongest", pad=0.01)
+    above.set_yticks(hz_to_mel(MARKS_HZ), [str(hz) for hz in MARKS_HZ])
+    above.set(title="Mel spectrum", xlabel="seconds into the file", ylabel="Hz")
+    hertz = modulation_frequencies(DEFAULTS)
+    spectra = modulation_spectra(band_envelopes(mel, DEFAULTS), DEFAULTS)
+    edges = pairwise((DEFAULTS.lowest_hz, *DEFAULTS.band_edges, DEFAULTS.highest_hz))
+    bands = zip(DEFAULTS.band_names, edges, spectra, COLOURS, strict=False)
+    for name, (least, most), spectrum, colour in bands:
+        label = f"{name}, {least:g} to {most:g} Hz{_beat(hertz, spectrum)}"
+        below.plot(hertz, spectrum, color=colour, linewidth=1.8, label=label)
+    below.set(title="How deeply the energy of each band swings, by how often", ylabel="depth")
+    below.set(xlabel="times per second (Hz)", xlim=(0, DEFAULTS.highest_modulation_hz))
+    below.set_ylim(0, 1.1 * max(float(spectra.max()), MIN_BEAT_DEPTH))
+    below.grid(axis="x", alpha=0.3)
+    below.legend(fontsize=9)
     return figure
 
 
@@ -105,61 +101,18 @@ def save_picture(figure: "Figure", path: PathLike) -> None:
             ) from None
 
 
-def _draw_spectrum(
-    left: "Axes", right: "Axes", levels: Floats, seconds: tuple[float, float]
-) -> None:
-    """Levels over time, and their mean; the colours are those of the levels in both."""
-    from matplotlib import colormaps
-    from matplotlib.colors import Normalize
-
-    # Silence is as dark as the weakest sound of a clip that has some.
-    silence = 10 * np.log10(DEFAULTS.silence)
-    levels = levels - max(float(levels.max()), silence + DEFAULTS.dynamic_range)
-    # Equal steps up the picture are equal steps in mel, as the bands are.
-    corners = hz_to_mel(mel_corners(DEFAULTS))
-    scale = Normalize(-DEFAULTS.dynamic_range, 0)
-    left.imshow(
-        levels.T,
-        origin="lower",
-        aspect="auto",
-        interpolation="nearest",
-        cmap="viridis",
-        norm=scale,
-        extent=(*seconds, corners[0], corners[-1]),
-    )
-    mean = levels.mean(axis=0)
-    colours = colormaps["viridis"](scale(mean))
-    floor = -DEFAULTS.dynamic_range
-    right.barh(corners[1:-1], mean - floor, np.diff(corners[1:]), left=floor, color=colours)
-    marks = [hz for hz in MARKS_HZ if DEFAULTS.lowest_hz <= hz <= DEFAULTS.highest_hz]
-    for axes, colour in ((left, "white"), (right, "black")):
-        axes.set_yticks(hz_to_mel(marks), [str(hz) for hz in marks])
-        axes.set_ylim(corners[0], corners[-1])
-        for edge in hz_to_mel(DEFAULTS.band_edges):
-            axes.axhline(edge, color=colour, linewidth=0.8, linestyle=":")
-    left.set(title="Mel spectrum", ylabel="Hz")
-    right.set(title="Its mean, and the scale of its colours", xlabel="dB, 0 is the strongest")
-    right.set_xlim(floor, 0)
-
-
-def _write(axes: "Axes", text: str, side: str) -> None:
-    place = 0.01 if side == "left" else 0.99
-    axes.annotate(text, (place, 0.93), xycoords="axes fraction", ha=side, va="top", fontsize=9)
-
-
-def _mark_peak(axes: "Axes", hertz: Doubles, spectrum: Doubles) -> None:
-    """Name the strongest swing that is a beat and no slow wandering, in beats per minute."""
+def _beat(hertz: Doubles, spectrum: Doubles) -> str:
+    """The strongest swing that is a beat and no slow wandering, in beats per minute; or ""."""
     inner = spectrum[1:-1]
     peaks = 1 + np.flatnonzero((inner >= spectrum[:-2]) & (inner > spectrum[2:]))
     peaks = peaks[(hertz[peaks] >= MIN_BEAT_HZ) & (spectrum[peaks] >= MIN_BEAT_DEPTH)]
     if not len(peaks):
-        return
+        return ""
     peak = int(peaks[np.argmax(spectrum[peaks])])
     # The parabola through the peak and its neighbours tells where between the steps it is.
     before, here, after = spectrum[peak - 1 : peak + 2]
     beat = hertz[peak] + (before - after) / (2 * (before - 2 * here + after)) * hertz[1]
-    axes.plot(hertz[peak], spectrum[peak], "o", color="black", markersize=4)
-    _write(axes, f"{beat:.2f} Hz = {60 * beat:.0f} per minute", "right")
+    return f": {beat:.2f} Hz = {60 * beat:.0f} per minute"
 
 
 def _one_line(text: str) -> str:

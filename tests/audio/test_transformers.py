@@ -14,9 +14,6 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from sklearn.base import clone
 from sklearn.exceptions import SkipTestWarning
-from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import GridSearchCV, cross_val_score
-from sklearn.pipeline import make_pipeline
 from sklearn.utils import estimator_checks
 from sklearn.utils.estimator_checks import check_estimator
 from sound_files import RATE, music, write_sndfile
@@ -113,14 +110,6 @@ def test_any_extractor_fits_in(paths, monkeypatch):
     assert pickle.loads(pickle.dumps(AudioFeatures(own))).transform(paths[:1]).shape == (1, 2)
     # processes that never registered it
     assert AudioFeatures(own, n_jobs=2).transform(paths[:4]).shape == (4, 2)
-
-
-def test_a_pipeline_in_front_of_a_classifier(paths):
-    y = np.arange(N_CLIPS) % 2
-    model = make_pipeline(AudioFeatures(), ClipNormaliser(), LogisticRegression())
-    assert cross_val_score(model, paths, y, cv=3).mean() == 1
-    search = GridSearchCV(model, {"audiofeatures__extractor": ["timbre", "rhythm"]}, cv=3)
-    assert search.fit(paths, y).best_params_ == {"audiofeatures__extractor": "timbre"}
 
 
 def test_all_bad_files_are_listed_in_one_error(paths, tmp_path):

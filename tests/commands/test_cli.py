@@ -62,15 +62,6 @@ def test_the_page_of_commands_is_current():
     )
 
 
-def test_the_page_has_every_command_and_option():
-    sections = dict(re.findall(r"^## (.*?)\n(.*?)(?=^## |\Z)", page(), re.M | re.S))
-    assert list(sections) == list(ALL)
-    for name, command in ALL.items():
-        for parameter in command.params:
-            if parameter.param_type_name == "option" and not parameter.hidden:
-                assert f"`{parameter.opts[0]}`" in sections[name], name
-
-
 def test_help_lists_every_command_and_imports_none():
     done = call("--help", code=SAYS_WHAT_IS_LOADED)
     assert done.returncode == 0
@@ -154,16 +145,6 @@ class TestExitCodes:
             done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, env=env)
         assert (done.returncode, done.stderr) == (2, b"Error: No space left on device.\n")
 
-    @pytest.mark.skipif(sys.platform == "win32", reason="has no pipes of this kind")
-    def test_output_that_nobody_reads_is_not_an_answer(self):
-        code = program("[print('line') for _ in range(100_000)]")
-        command = [sys.executable, "-c", code]
-        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
-            process.stdout.readline()
-            process.stdout.close()
-            assert process.stderr.read() == b""
-        assert process.returncode == 141
-
 
 @pytest.mark.parametrize(
     ("typed", "offered"),
@@ -177,16 +158,3 @@ def test_what_bash_offers(typed, offered):
     at = {"COMP_WORDS": typed, "COMP_CWORD": str(typed.count(" "))}
     done = call(code=AS_HARMONIUM, _HARMONIUM_COMPLETE="complete_bash", **at)
     assert done.stdout.split() == offered
-
-
-@pytest.mark.parametrize(
-    ("arguments", "environment"),
-    [
-        (["--help"], {"_HARMONIUM_COMPLETE": "source_zsh"}),
-        (["--show-completion", "zsh"], {"_TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION": "1"}),
-    ],
-)
-def test_the_script_of_a_shell(arguments, environment):
-    done = call(*arguments, code=AS_HARMONIUM, **environment)
-    assert done.returncode == 0, done.stderr
-    assert "#compdef harmonium" in done.stdout

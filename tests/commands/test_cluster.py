@@ -1,13 +1,12 @@
 """The commands on a real Dask cluster: what comes out is to the bit what this machine gives alone.
 
-Workers are killed and join in the middle of the work, the cluster is restarted, and is gone.
+A worker is killed and another joins in the middle of the work; the cluster is gone, and is back.
 """
 
 import functools
 import json
 import threading
 
-import numpy as np
 import odd_extractors as odd
 import pytest
 import small_library
@@ -19,14 +18,11 @@ from processes_in_tests import end, wait_until
 from harmonium.engine import dask
 from harmonium.experiments.datasets import load_dataset
 from harmonium.library import Library
-from harmonium.library.index import index
 from harmonium.library.learning import train as train_module
 from harmonium.library.learning.fitting import Hyperparameters, fit
 from harmonium.library.tagger import Tagger
 
 pytestmark = pytest.mark.long
-
-LEVELS = [odd.WAITS, *(0.01 * i for i in range(1, 20))]
 
 
 @pytest.fixture(scope="module")
@@ -49,45 +45,6 @@ def replace_a_worker(running, pid):
     running.workers.remove(victim)
     end(victim)
     running.add_worker()
-
-
-def _text(file):
-    return file.read_text() if file.exists() else ""
-
-
-def table(library):
-    """All tracks, by path, with the bytes of their features."""
-    ids = library.tracks.ids()
-    known, X = library.tracks.features(ids, extractor=library.settings.get("extractor"))
-    assert np.array_equal(known, ids)
-    assert len(ids) == len(set(ids.tolist()))
-    return {one.path: row.tobytes() for one, row in zip(library.tracks.many(ids), X, strict=True)}
-
-
-def test_index_while_a_worker_dies_and_one_joins(running, tmp_path, monkeypatch):
-    music = tmp_path / "music"
-    odd.write_levels(music, LEVELS)
-    extractor = odd.extractor(odd.wait_for_the_gate)
-    running.gate.unlink(missing_ok=True)
-    at_the_gate = running.gate.with_suffix(".pid")
-    with Library.open(tmp_path / "cluster.db") as library:
-
-        def disturb(done, total):
-            if done == 2:
-                wait_until(lambda: _text(at_the_gate), "a file at the gate")
-                replace_a_worker(running, int(_text(at_the_gate)))
-                running.gate.touch()
-
-        options = {"extractor": extractor, "engine": running.address}
-        report = index(library, [music], progress=disturb, **options)
-        assert (len(report.new), report.extracted, report.complete) == (20, 20, True)
-        on_cluster = table(library)
-        again = index(library, [music], **options)
-        assert (again.unchanged, again.extracted) == (20, 0)
-    with Library.open(tmp_path / "alone.db") as library:
-        monkeypatch.setenv("ODD_GATE", str(running.gate))
-        index(library, [music], extractor=extractor, engine="serial")
-        assert table(library) == on_cluster
 
 
 def test_train_while_a_worker_dies_and_one_joins(running, tmp_path, monkeypatch):

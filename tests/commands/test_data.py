@@ -77,18 +77,6 @@ class TestShow:
         assert facts["labels"]["unknown"] > 0
         assert facts["top_tags"] == [{"tag": "trip-hop", "positive": 1}]
 
-    @pytest.mark.parametrize("name", ["majorminer", "emotify", "hetrec-msd", "msd", "mulan:toy"])
-    @pytest.mark.parametrize("columns", [80, 120])
-    def test_the_page_fits_the_terminal(self, samples, monkeypatch, name, columns):
-        monkeypatch.setenv("COLUMNS", str(columns))
-        monkeypatch.setenv("FORCE_COLOR", "1")
-        output = re.sub(STYLES, "", run("show", name, "-f", samples))
-        assert all(len(line) <= columns for line in output.splitlines())
-        data = datasets.load(name, samples)
-        squeezed = " ".join(output.split())
-        for text in (data.info.title, data.info.licence, data.tags[0]):
-            assert text in squeezed
-
 
 class Handler(http.server.SimpleHTTPRequestHandler):
     """Serves a folder; a file named in `cut` breaks off after half of its bytes."""

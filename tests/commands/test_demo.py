@@ -42,18 +42,7 @@ def demo(tmp_path_factory):
 
 
 def test_the_demo_tells_what_it_does(demo):
-    says_what_it_does(*demo)
-
-
-@pytest.mark.long
-def test_the_demo_trains_as_users_train(tmp_path):
-    folder, result = run_demo(tmp_path)
-    says_what_it_does(folder, result)
-    with Library.open(folder / "library.db", create=False) as library:
-        assert len(library.models.current().report["trials"]) >= 3
-
-
-def says_what_it_does(folder, result):
+    folder, result = demo
     assert result.exit_code == 0
     said = " ".join(result.output.split())
     for words in (

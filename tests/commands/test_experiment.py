@@ -106,17 +106,6 @@ def test_the_main_table_what_is_missing_and_where_the_rest_is(results, tmp_path)
     assert (results / "report" / "report.html").is_file()
 
 
-def test_a_narrow_window_shows_every_column(tmp_path, monkeypatch):
-    monkeypatch.setenv("COLUMNS", "50")
-    text = RECIPES["comparison"] + '[[model]]\nname = "LOG"\nestimator = "LogisticTagger"\n'
-    output = report(fabricate(tmp_path / "results", text, plausible))
-    words = [line.split() for line in output.splitlines()]
-    assert ["Dataset", "Tags", "Sm", "DRBM", "MLP", "SVM", "LOG"] in words
-    *lines, where = output.splitlines()
-    assert all(len(line) <= 50 for line in lines), where
-    assert "Standard errors are in the report" in " ".join(output.split())
-
-
 def test_what_cannot_be_reported_is_one_message(results, tmp_path):
     (tmp_path / "file").touch()
     for arguments, message in (

@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 import soundfile
 from command_line import run_main
-from odd_extractors import kept_in_cache, stop_features
+from odd_extractors import kept_in_cache
 from processes_in_tests import PATIENCE, end, start
 from sound_files import RATE, music
 
@@ -149,13 +149,6 @@ class TestInterruptions:
         assert int(output.split(" from the cache")[0].split()[-1]) >= 5
         assert (tmp_path / "f.csv").read_bytes() == (tmp_path / "undisturbed.csv").read_bytes()
         assert set(tmp_path.glob(".f.csv*")) == left
-
-    def test_ctrl_c_says_how_to_go_on(self, tmp_path):
-        errors = stop_features(tmp_path, tmp_path / "gate", "-j", 2)
-        said, kept = errors.split(". ", 1)
-        # A file is in the cache a moment before it is counted.
-        assert said in ("Stopped after 3 of 5 files", "Stopped after 4 of 5 files")
-        assert kept == f"They are kept in {tmp_path}; the same command continues.\n"
 
     def test_ctrl_c_in_this_process(self, songs, tmp_path, monkeypatch):
         from harmonium.audio import extraction

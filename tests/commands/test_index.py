@@ -6,17 +6,13 @@ import re
 import shutil
 from functools import partial
 
-import numpy as np
 import polars as pl
 import pytest
 from command_line import run, run_main
 from noise_files import write
-from odd_extractors import kept_in_cache
-from processes_in_tests import PATIENCE, end, start, wait_until
 from sound_files import timed_noise, write_sndfile
 
 from harmonium.audio import musicnn
-from harmonium.audio.extractors import get_extractor
 from harmonium.errors import DataError, LibraryError
 from harmonium.library import Library
 from harmonium.library.store.schema import EXTRACTOR
@@ -260,29 +256,3 @@ def test_the_list_says_how_good_and_how_fast():
 def test_seconds_are_not_for_windows_of_its_own(songs, tmp_path):
     with pytest.raises(DataError, match="'musicnn' sets its own windows"):
         run("features", songs, "-o", tmp_path / "a.csv", "-e", "musicnn", "--seconds", 5)
-
-
-@pytest.mark.long
-def test_killed_and_resumed_it_has_the_features_of_an_undisturbed_run(index_by, tmp_path):
-    folder = tmp_path / "many"
-    folder.mkdir()
-    for k in range(8):
-        write_sndfile(folder / f"{k}.wav", timed_noise(7, 8_000, seed=k), 8_000)
-    command = ("-c", "from harmonium.cli import main; main()", "index", folder, "-j", 2)
-    process = start(*command)
-    try:
-        wait_until(lambda: kept_in_cache(tmp_path / "cache") >= 3, "some files in the cache")
-    finally:
-        end(process)
-    process = start(*command)
-    _, errors = process.communicate(timeout=PATIENCE)
-    assert (process.returncode, errors) == (0, "")
-    assert kept_in_cache(tmp_path / "cache") == 8
-    extractor = get_extractor("musicnn")
-    with Library.open(str(tmp_path / "library.db")) as library:
-        tracks = list(library.tracks.all())
-        ids = [track.id for track in tracks]
-        X = library.tracks.features(ids, extractor="musicnn")[1]
-    assert len(tracks) == 8
-    for track, x in zip(tracks, X, strict=True):
-        np.testing.assert_allclose(x, extractor.extract(track.path)[:400], atol=1e-6)

@@ -49,12 +49,6 @@ def test_emotify(data_folder):
     assert data.labels(min_count=1).values.mean() == pytest.approx(0.85, abs=0.005)
 
 
-def test_hetrec(data_folder):
-    data = load("hetrec", data_folder)
-    assert len(data.triples.users) == 1892
-    assert "tropicália" in data.tags.to_list()
-
-
 def test_hetrec_msd(data_folder):
     data = load("hetrec-msd", data_folder)
     assert (np.asarray(data.counts.matrix.sum(axis=1)) > 0).all()
@@ -62,11 +56,6 @@ def test_hetrec_msd(data_folder):
     # All tracks of an artist have the same tags.
     _, first, artist = np.unique(data.artists, return_index=True, return_inverse=True)
     assert (data.counts.matrix != data.counts.matrix[first[artist]]).nnz == 0
-
-
-def test_msd(data_folder):
-    top = load("msd", data_folder, n_tags=50)
-    assert (len(top), len(top.tags), top.counts.matrix.data.max()) == (3212, 50, 100)
 
 
 def test_mulan(data_folder):

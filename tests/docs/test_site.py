@@ -4,7 +4,6 @@
 """
 
 import importlib.util
-import json
 import re
 import unicodedata
 
@@ -143,14 +142,6 @@ def report():
     return module
 
 
-def result(**changes):
-    rows = [{"task": "sums", "threads": None, "program": "Harmonium", "seconds": 0.002}]
-    rows.append({"task": "sums", "threads": 2, "program": "rival", "seconds": 0.003})
-    measured = {"when": "2026-11-16", "machine": "a machine", "load": 0.0, "minutes": 1.0}
-    measured["versions"] = {"Python": "3.11"}
-    return {"rows": rows, "notes": ["A note."], "skipped": [], "measured": measured, **changes}
-
-
 def test_the_page_is_what_the_results_give_even_if_changed_by_hand(report):
     results, page = report.kept(), report.PAGE.read_text()
     assert results
@@ -173,30 +164,3 @@ def test_every_plot_that_the_page_shows_is_there(report):
     assert shown
     for name in shown:
         assert (report.FIGURES / report.figure_name(name)).read_text().startswith("<?xml")
-
-
-def test_a_section(report):
-    text = report.section("name", result(skipped=["another"]))
-    assert "| sums | 2.00 ms | 3.00 ms (2) | 1.50 |" in text
-    assert "Measured on 2026-11-16 on a machine" in text
-    assert "not installed: another." in text
-    assert text.index("| sums") < text.index("A note.")
-
-
-def test_one_result_changes_its_own_section_alone(report):
-    page = "\n## About {0}\n<!-- {0} -->\nold\n<!-- end of {0} -->\nprose\n"
-    new = report.rendered(page.format("a") + page.format("b"), {"a": result()})
-    assert "<!-- b -->\nold\n<!-- end of b -->" in new
-    assert new.count("prose") == 2
-
-
-def test_results_are_json_that_the_page_can_be_made_from(report, tmp_path):
-    file = tmp_path / "found.json"
-    report.write(file, [report.row("sums", "Harmonium", 1)], ["A note."], ["rival"])
-    assert json.loads(file.read_text())["rows"][0]["seconds"] == 1.0
-
-
-def test_durations(report):
-    seconds = (12.3456, 0.0137, 0.4, 2.5e-6, 1234)
-    expected = ["12.3 s", "13.7 ms", "400 ms", "2.50 µs", "1,234 s"]
-    assert [report.duration(one) for one in seconds] == expected

@@ -292,16 +292,6 @@ def test_a_tag_with_one_kind_of_label_has_one_probability():
     assert (LogisticTagger(solver="newton").fit(X, 0 * Y[:, :2]).coef_ == 0).all()
 
 
-def test_constant_and_repeated_features():
-    X, Y = problem(60, 4, 2)
-    X = np.hstack([X, X[:, :1], np.full((60, 1), 3.0)])
-    coef, _ = scikit_learns(X, Y, 1e-2)
-    model = LogisticTagger(solver="newton", l2=1e-2, scale_features="none").fit(X, Y)
-    np.testing.assert_allclose(model.coef_, coef, atol=1e-3)
-    np.testing.assert_allclose(model.coef_[:, 0], model.coef_[:, 4], atol=1e-5)
-    np.testing.assert_allclose(model.coef_[:, 5], 0, atol=1e-6)
-
-
 def test_blocks_of_tags_do_not_change_the_solution(monkeypatch):
     X, Y = problem(50, 6, 7, unknown=0.2)
     whole = logistic_regressions(X, Y, 1e-2)

@@ -14,7 +14,7 @@ from tagging_data import fingerprint, quick
 
 from harmonium import MLPTagger
 from harmonium.errors import DataError, HarmoniumError, TrainingInterrupted
-from harmonium.estimators import gradient_tagger
+from harmonium.estimators import calibration
 from harmonium.rbm import training
 
 CUT = 60  # clips per call of partial_fit
@@ -88,15 +88,6 @@ def test_warm_start_goes_on_where_it_stopped(train, held_out):
     assert model.score(*held_out) == pytest.approx(max(model.history_["auc"][3:]), abs=1e-12)
 
 
-def test_partial_fits_learn_and_count_on(train, held_out):
-    model = quick()
-    for i in range(75):
-        clips = slice(CUT * (i % 5), CUT * (i % 5) + CUT)
-        assert model.partial_fit(train.X[clips], train.Y[clips]) is model
-    assert model.n_iter_ == model.best_epoch_ == len(model.history_["log_likelihood"]) == 75
-    assert model.score(*held_out) > 0.9
-
-
 def test_partial_fit_keeps_the_scaling_of_the_first_clips_and_takes_unknown_tags(train):
     model = quick().partial_fit(train.X[:CUT], train.Y[:CUT])
     Y = train.Y[:CUT].copy()
@@ -157,7 +148,7 @@ def test_the_same_seed_gives_the_same_bits_in_this_process_and_another():
 def interrupt_in_epoch(monkeypatch):
     """Sends this process the signal of Ctrl-C while the given epoch is being scored."""
     old = signal.signal(signal.SIGINT, signal.default_int_handler)
-    original, calls = gradient_tagger.mean_auc, []
+    original, calls = calibration.mean_auc, []
 
     def arrange(epoch):
         def score(*arrays):
@@ -166,7 +157,7 @@ def interrupt_in_epoch(monkeypatch):
                 signal.raise_signal(signal.SIGINT)
             return original(*arrays)
 
-        monkeypatch.setattr(gradient_tagger, "mean_auc", score)
+        monkeypatch.setattr(calibration, "mean_auc", score)
 
     yield arrange
     signal.signal(signal.SIGINT, old)
@@ -213,18 +204,6 @@ def test_verbose_shows_a_progress_bar_on_stderr_and_else_nothing(train, held_out
 
 # Models in several processes: what works, and what is refused rather than left to hang.
 
-SPAWN = """
-import multiprocessing
-import numpy as np
-from harmonium import MLPTagger
-
-if __name__ == "__main__":
-    X = np.random.default_rng(0).normal(size=(40, 2))
-    model = MLPTagger(max_epochs=1, random_state=0).fit(X, (X > 0).astype(float))
-    with multiprocessing.get_context("spawn").Pool(1) as pool:
-        print(pool.apply(model.predict_proba, (X,)).shape)
-"""
-
 MESSAGE = "process forked from one that has used JAX"
 
 
@@ -269,12 +248,3 @@ def test_joblibs_processes_predict(train, fitted):
     predict = joblib.delayed(type(fitted).predict_proba)
     parts = joblib.Parallel(n_jobs=2)(predict(fitted, half) for half in halves)
     np.testing.assert_allclose(np.vstack(parts), fitted.predict_proba(train.X), atol=1e-6)
-
-
-@pytest.mark.long
-def test_spawned_processes_predict(tmp_path):
-    script = tmp_path / "script.py"
-    script.write_text(SPAWN)
-    run = [sys.executable, str(script)]
-    done = subprocess.run(run, capture_output=True, text=True, timeout=120, check=False)
-    assert (done.stdout, done.returncode) == ("(40, 2)\n", 0), done.stderr

@@ -4,7 +4,6 @@ import json
 import pickle
 from contextlib import suppress
 from pathlib import Path
-from unittest.mock import Mock
 
 import numpy as np
 import pandas as pd
@@ -16,7 +15,7 @@ from safetensors.numpy import load_file, save_file
 from sklearn.base import clone
 from tagging_data import altered, quick
 
-from harmonium import DiscriminativeRBM, __version__
+from harmonium import DiscriminativeRBM
 from harmonium.errors import ModelFileError
 from harmonium.estimators import ChainTagger, GenerativeRBM, LogisticTagger, MLPTagger, SVMTagger
 from harmonium.estimators.model_files import from_bytes
@@ -100,17 +99,6 @@ def test_settings_that_are_numbers_of_numpy_or_generators(train, tmp_path):
     np.testing.assert_array_equal(again.history_["auc"], [np.nan])
 
 
-def test_the_file_is_plain_safetensors_with_json(fitted, path):
-    arrays, about = parts(path)
-    assert about["format"] == 1
-    assert about["version"] == __version__
-    assert about["class"] == "DiscriminativeRBM"
-    assert about["parameters"]["n_hidden"] == 8
-    np.testing.assert_array_equal(arrays["params.U"], fitted.params_.U)
-    assert all(array.dtype in (np.float16, np.float32, np.float64) for array in arrays.values())
-    json.dumps(about, allow_nan=False)
-
-
 def test_bytes_are_what_a_file_holds(fitted, path, train):
     assert fitted.to_bytes() == path.read_bytes()
     from_file = DiscriminativeRBM.load(str(path))
@@ -121,25 +109,6 @@ def test_bytes_are_what_a_file_holds(fitted, path, train):
     np.testing.assert_array_equal(arrays["more"], np.arange(3))
     with pytest.raises(ModelFileError, match="The model is not a Harmonium model, or is damaged"):
         DiscriminativeRBM.from_bytes(b"nothing")
-
-
-def test_an_interrupted_save_leaves_the_old_file_and_nothing_else(
-    named, path, content, monkeypatch
-):
-    monkeypatch.setattr(Path, "replace", Mock(side_effect=KeyboardInterrupt))
-    with pytest.raises(KeyboardInterrupt):
-        named.save(path)
-    monkeypatch.undo()
-    assert path.read_bytes() == content
-    assert list(path.parent.iterdir()) == [path]
-
-
-def test_saving_replaces_an_old_file(named, path):
-    named.save(str(path))
-    assert DiscriminativeRBM.load(path).tags_.tolist() == named.tags_.tolist()
-    assert list(path.parent.iterdir()) == [path]
-    (path.parent / "other").touch()
-    assert path.stat().st_mode == (path.parent / "other").stat().st_mode
 
 
 def test_what_cannot_be_saved(fitted, tmp_path):

@@ -45,12 +45,6 @@ def test_learns_from_probabilities_and_is_judged_on_labels(model, train, held_ou
     assert fitted.score(*held_out) > 0.9
 
 
-@pytest.mark.parametrize("model", [NETWORKS[0], *RBMS[:2], *SOLVED, SVM], ids=name_of)
-def test_unknown_labels_may_stand_among_probabilities(model, train, held_out, soft):
-    Y = np.where(np.random.default_rng(0).random(soft.shape) < 0.3, np.nan, soft)
-    assert clone(model).fit(train.X, Y).score(*held_out) > 0.9
-
-
 @pytest.mark.parametrize("model", [*BY_GRADIENT, *SOLVED], ids=name_of)
 def test_a_probability_is_not_rounded(model, train):
     """Tags that nothing tells of: what is predicted is the mean of the labels, not 0 or 1."""
@@ -70,15 +64,6 @@ def test_held_out_probabilities_stop_training_though_none_reaches_a_half(model, 
     said, true = fitted.predict(train.X).mean(axis=0), 0.4 * train.Y.mean(axis=0)
     assert (said > 0.5 * true).all()
     assert (said < 2 * true).all()
-
-
-def test_training_goes_on_from_labels_to_probabilities(train, held_out, soft):
-    model = quick(training="cd", warm_start=True).fit(*train, eval_set=held_out)
-    epochs = model.n_iter_
-    model.fit(train.X, soft, eval_set=held_out)
-    assert model.n_iter_ > epochs
-    model.partial_fit(train.X, soft)
-    assert model.score(*held_out) > 0.9
 
 
 def test_exact_logistic_regression_finds_the_weights_behind_the_probabilities():

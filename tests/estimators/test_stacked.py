@@ -85,18 +85,6 @@ def test_models_may_have_different_numbers_of_clips_and_unknown_tags(data):
         assert model.history_["auc"][model.best_epoch_ - 1] == pytest.approx(best, abs=1e-6)
 
 
-def test_features_far_from_0_lose_nothing(data):
-    """Each model's own scaling, in single precision, could not tell such features apart."""
-    X, Y = data
-    far = X.astype(np.float64) + 1e6
-    train, valid = splits(len(X), 2, 80)
-    near, away = ([LogisticTagger(random_state=i, max_epochs=3) for i in range(2)] for _ in "ab")
-    fit_stacked(near, X.astype(np.float64), Y, train, valid)
-    fit_stacked(away, far, Y, train, valid)
-    for one, other in zip(near, away, strict=True):
-        np.testing.assert_allclose(one._params.W, other._params.W, atol=ROUNDING)
-
-
 def test_models_that_differ_in_size_or_have_far_fewer_clips_than_others_are_refused(data):
     X, Y = data
     with pytest.raises(DataError, match="differ only in learning_rate"):

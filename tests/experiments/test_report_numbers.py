@@ -119,18 +119,6 @@ class TestComparison:
             "smoothed worse": [("DRBM, 3 tags", 0), ("LOG, 3 tags", 0)],
         }
 
-    def test_counts_after_correction(self, tmp_path):
-        """Five tags; t = 5 with 2 degrees of freedom: p = 0.0377, significant only alone."""
-
-        def aucs(run, way, known):
-            difference = (0.02 + 0.004 * np.sqrt(3) * np.array([-1, 0, 1]))[run.test_fold]
-            return [0.5 + difference if run.model == "DRBM" else 0.5] + [0.5] * 4
-
-        text = TWO_MODELS.replace("[false, true]", "[false]")
-        table = table_of(build_report(fabricate(tmp_path, text, aucs)), "differences")
-        counts = ["5", "3", "1", "0", "0", "0", "0", "0"]
-        assert rows(table) == [["emotify", "DRBM", "LOG", "—", "+0.40 ± 0.08", "0.038", *counts]]
-
     def test_the_paper_s_numbers_stand_beside_the_same_dataset(self, tmp_path):
         main = build_report(fabricate(tmp_path, RECIPES["comparison"], plausible)).tables[0]
         assert rows(main)[-1] == ["mturk, paper", "77", "−", "65.9", "65.8", "59.2"]

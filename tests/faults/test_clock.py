@@ -10,8 +10,6 @@ from noise_files import LEVEL, LONG_AGO, write
 from places import PROJECT
 from some_tracks import add_tracks, in_force, say
 
-from harmonium.audio import extraction
-from harmonium.audio.extraction import FeatureCache, file_status
 from harmonium.library.index import index
 from harmonium.library.store import database
 from harmonium.web import guard
@@ -62,22 +60,6 @@ def test_a_file_from_the_future_is_looked_at_again(library, tmp_path, monkeypatc
     index(library, [tmp_path / "music"], extractor=LEVEL, engine="serial", cache=None)
     sounds = {track.sound for track in library.tracks.all()}
     assert sounds != {before.sound}
-
-
-def test_the_cache_does_not_trust_a_file_from_the_future(tmp_path, monkeypatch):
-    path = tmp_path / "a"
-    path.write_bytes(b"1")
-    os.utime(path, (LONG_AGO, LONG_AGO))
-    with FeatureCache(tmp_path / "cache", "recipe") as cache:
-        cache.put(str(path), file_status(path), b"d" * 32, [1.0])
-        # its inode was changed just now
-        assert cache.find_by_path(str(path), file_status(path)) is None
-        later = extraction.time.time_ns() + 60 * NANOSECONDS
-        monkeypatch.setattr(extraction.time, "time_ns", lambda: later)
-        cache.put(str(path), file_status(path), b"d" * 32, [1.0])
-        assert cache.find_by_path(str(path), file_status(path)) == [1.0]
-        monkeypatch.setattr(extraction.time, "time_ns", lambda: later - 10**18)  # set back
-        assert cache.find_by_content(b"d" * 32) == [1.0]
 
 
 def test_a_session_ends_when_the_clock_says_so_and_a_new_one_can_begin(monkeypatch):

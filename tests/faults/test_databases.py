@@ -9,7 +9,6 @@ import pytest
 import sqlalchemy as sa
 from command_line import run_main
 from postgres_server import schema
-from processes_in_tests import PATIENCE, start
 
 from harmonium.audio.extraction import FeatureCache
 from harmonium.errors import DataError, LibraryError, ModelFileError
@@ -139,18 +138,6 @@ def test_a_damaged_cache_is_told_or_not_trusted(tmp_path, seed):
         assert "or delete it" in str(error)  # noqa: PT017
 
 
-FIT = """
-import sys
-import numpy as np
-from harmonium import DiscriminativeRBM
-rng = np.random.default_rng(0)
-X = rng.normal(size=(40, 5)).astype(np.float32)
-Y = (X[:, :3] > 0).astype(np.float32)
-model = DiscriminativeRBM(n_hidden=4, max_epochs=3, validation_fraction=0.0, random_state=0)
-print(model.fit(X, Y).predict_proba(X).tobytes().hex())
-"""
-
-
 @pytest.mark.parametrize(
     "damage",
     [
@@ -171,29 +158,3 @@ def test_a_damaged_built_in_model_is_one_clear_error(tmp_path, monkeypatch, dama
             tagger.builtin_model()
     finally:
         tagger.builtin_model.cache_clear()
-
-
-@pytest.mark.long
-def test_damaged_compiled_programs_are_made_again(tmp_path):
-    folder = tmp_path / "compiled"
-    folder.mkdir()
-    settings = {"JAX_COMPILATION_CACHE_DIR": str(folder)}
-    settings["JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"] = "0"
-
-    def fit():
-        process = start("-c", FIT, env=settings)
-        said, errors = process.communicate(timeout=PATIENCE)
-        assert process.returncode == 0, errors
-        return said
-
-    first = fit()
-    chance = random.Random(1)
-    programs = [path for path in folder.rglob("*") if path.is_file()]
-    assert programs
-    for number, path in enumerate(programs):
-        data = path.read_bytes()
-        noise = bytearray(data)
-        for _ in range(50):
-            noise[chance.randrange(len(data))] = chance.randrange(256)
-        path.write_bytes((data[: len(data) // 2], noise, b"")[number % 3])
-    assert fit() == first

@@ -15,8 +15,7 @@ from tagged_files import FORMATS
 from web_server import serving
 from written_music import make_songs, say
 
-from harmonium.audio.extraction import FeatureCache
-from harmonium.errors import DataError, LibraryError
+from harmonium.errors import LibraryError
 from harmonium.library import Library
 from harmonium.web.jobs import SETTING
 
@@ -88,22 +87,6 @@ def test_a_full_disk_keeps_what_was_there_and_takes_no_half(disk, place, table, 
     assert len(said(place)) == len(before) + ROWS
 
 
-@pytest.mark.parametrize("option", ["--playlist", "--export"])
-def test_what_does_not_fit_is_not_written_by_half(disk, tmp_path, option):
-    place = tmp_path / "library.db"
-    with Library.open(place) as library:
-        fill(library, 60)
-    name = disk / ("a.m3u8" if option == "--playlist" else "a.xml")
-    assert run_main("search", "rock", "-L", place, option, name).exit_code == 0
-    old = name.read_bytes()
-    leave(disk, 0)
-    done = run_main("search", "rock OR jazz", "-L", place, option, name)
-    assert (done.exit_code, done.stderr.split(":")[0]) == (2, "Error")
-    assert "No space left on device" in done.stderr
-    assert name.read_bytes() == old
-    assert sorted(p.name for p in disk.iterdir()) == [name.name, "ballast"]
-
-
 def test_a_library_that_is_full_ends_a_write_and_what_was_written_is_told(disk, tmp_path):
     with Library.open(disk / "library.db") as library:
         songs = make_songs(library, tmp_path / "music", FORMATS)
@@ -124,18 +107,6 @@ def test_a_library_that_is_full_ends_a_write_and_what_was_written_is_told(disk, 
     (disk / "ballast").unlink()
     assert run_main("undo", "-L", disk / "library.db").exit_code == 0
     assert {path: path.read_bytes() for path in songs.values()} == before
-
-
-def test_a_full_disk_under_the_cache_is_reported(disk):
-    vector, status = [1.0] * 50_000, (1, 1, 1, 1)
-    with FeatureCache(disk, "recipe") as cache:
-        cache.put("/a", status, b"a" * 32, vector)
-        leave(disk, 0)
-        with pytest.raises(DataError, match=r"cache of features .* full.*or delete it"):
-            cache.put("/b", status, b"b" * 32, vector)
-        leave(disk, 1 << 20)
-        cache.put("/b", status, b"b" * 32, vector)
-        assert cache.find_by_content(b"a" * 32).tolist() == vector
 
 
 def test_a_library_on_a_read_only_disk_is_read(disk, place, table):

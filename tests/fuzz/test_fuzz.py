@@ -1,6 +1,7 @@
-"""Damaged input of every kind gives an answer or one clear error; tests/fuzz/run.py tries more."""
+"""Damaged input of every kind gives an answer or one clear error; `make fuzz` tries more."""
 
 import json
+import os
 from contextlib import suppress
 from pathlib import Path
 from unittest import mock
@@ -41,7 +42,7 @@ def test_the_seeds_are_understood(name):
 
 
 @pytest.mark.parametrize("name", TARGETS)
-@settings(deadline=None, max_examples=25)
+@settings(deadline=None, max_examples=int(os.environ.get("FUZZ_EXAMPLES", "25")))
 @given(which=st.integers(0, 50), edits=EDITS, end=st.just(1.0) | st.floats(0, 1))
 def test_damage_gives_an_answer_or_one_clear_error(name, which, edits, end):
     seeds = TARGETS[name].seeds()

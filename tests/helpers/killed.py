@@ -292,16 +292,6 @@ def write_file(folder, original):
             print(json.dumps(report), flush=True)
 
 
-def train(place):
-    from harmonium.library import Library
-    from harmonium.library.learning import train
-    from harmonium.library.learning.fitting import Hyperparameters, fit
-
-    train.fit = functools.partial(fit, to_try=(Hyperparameters(0.01, 0.1),), n_hidden=5)
-    with Library.open(place, create=False) as library:
-        train.train(library, progress=lambda *step: print(*step, flush=True))
-
-
 def store(place):
     """Die when the model is written, and not yet said to be in use."""
     import numpy as np

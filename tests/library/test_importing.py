@@ -12,7 +12,6 @@ from typer.testing import CliRunner
 
 from harmonium.audio import get_extractor
 from harmonium.cli import app
-from harmonium.data.tables import read_rows
 from harmonium.errors import DataError, LibraryError
 from harmonium.library import Library
 from harmonium.library.imports import (
@@ -141,49 +140,6 @@ def test_what_is_not_clear_is_asked_for(names, message):
 
 
 # The first line
-
-
-@pytest.mark.parametrize(
-    ("name", "text", "expected"),
-    [
-        ("t.csv", "file,tag", ["file", "tag"]),
-        ("t.csv", "file;tag", ["file", "tag"]),
-        ("t.csv", "file\ttag", ["file", "tag"]),
-        ("t.csv", '"a;b",tag', ["a;b", "tag"]),
-        ("t.tsv", "file,x\ttag", ["file,x", "tag"]),
-        ("t.tsv", "file,tag", ["file", "tag"]),
-        ("t.txt", "file|tag", ["file", "tag"]),
-        ("t.csv", "file", ["file"]),
-    ],
-)
-def test_what_parts_the_columns_is_told_from_the_first_line(tmp_path, name, text, expected):
-    found = []
-
-    def choose(names, n_columns):
-        found.append((names, n_columns))
-        return {"item": 0}
-
-    path = table(tmp_path, f"{text}\n{text}\n", name)
-    read_rows(path, choose)
-    read_rows(path, choose, header=False)
-    assert found == [(expected, len(expected)), ([], len(expected))]
-
-
-@pytest.mark.parametrize(
-    ("name", "content", "encoding", "message"),
-    [
-        ("t.csv", "file,tag".encode("utf-16"), "utf-8", "in UTF-16.*--encoding utf-16"),
-        ("t.csv", b"OggS\0\2\0", "utf-8", "not a text file"),
-        ("t.csv", b"file,tag", "klingon", "'encoding'.*'klingon'"),
-        ("t.csv", b"", "utf-8", "is empty"),
-        ("t.txt", b"file", "utf-8", "name its delimiter"),
-    ],
-)
-def test_what_is_no_table_of_text(library, tmp_path, name, content, encoding, message):
-    path = tmp_path / name
-    path.write_bytes(content)
-    with pytest.raises(DataError, match=message):
-        import_table(library, path, encoding=encoding)
 
 
 # Tables

@@ -51,11 +51,6 @@ def test_samples_are_sound(rendered):
         assert np.abs(x[[0, -1]]).max() < 1e-3  # no click at the ends
 
 
-def test_loud_clips_are_louder_than_quiet_ones(rendered):
-    level = np.array([20 * np.log10(x.std()) for x in rendered.samples])
-    assert level[rendered.holds("loud")].min() > level[rendered.holds("quiet")].max() + 6
-
-
 def test_the_beat_of_fast_and_slow_clips_is_at_their_tempo(rendered):
     """The onsets repeat after one beat, more than after five sixths or seven sixths of one."""
     chosen = rendered.holds("drums") & (rendered.holds("fast") | rendered.holds("slow"))
@@ -70,18 +65,6 @@ def test_the_beat_of_fast_and_slow_clips_is_at_their_tempo(rendered):
         found.append(around > max(similarity[early], similarity[late]))
     assert len(found) >= 15
     assert np.mean(found) > 0.85
-
-
-def test_distorted_clips_have_a_flatter_spectrum(rendered):
-    """Per frame, 0.3 to 5 kHz; noisy recordings aside, whose noise is flat by itself."""
-
-    def flatness(spectrum):
-        power = spectrum[15:230] ** 2 + 1e-12
-        return (np.log(power).mean(axis=0) - np.log(power.mean(axis=0))).mean()
-
-    clean = ~rendered.holds("noise")
-    values = np.array([flatness(s) for s in rendered.spectra])
-    assert roc_auc_score(rendered.holds("distorted")[clean], values[clean]) > 0.75
 
 
 def crude_features(spectrum):
@@ -205,16 +188,6 @@ def test_an_instrument_plays_any_pitch(name):
     assert peak_frequency(tones[0]) < peak_frequency(tones[2])
 
 
-@pytest.mark.parametrize("kit", sound.KITS)
-def test_a_kick_is_low_and_a_hat_is_high(kit):
-    def centroid(x):
-        power = np.abs(np.fft.rfft(x)) ** 2
-        return np.sum(power * np.fft.rfftfreq(len(x), 1 / sound.RATE)) / power.sum()
-
-    assert centroid(sound.stroke("kick", kit, 1.0, 0)) < 400
-    assert centroid(sound.stroke("hat", kit, 1.0, 0)) > 4_000
-
-
 @pytest.mark.parametrize("brightness", [0.3, 0.6, 1.7, 2.0])
 def test_every_drum_sounds_at_any_brightness(brightness):
     for name in sound.DRUMS:
@@ -222,24 +195,6 @@ def test_every_drum_sounds_at_any_brightness(brightness):
             x = sound.stroke(name, kit, brightness, 0)
             assert np.isfinite(x).all()
             assert np.abs(x).max() == pytest.approx(1, abs=0.01)
-
-
-def test_a_womans_vowel_lies_above_a_mans():
-    k = np.arange(1, 20) * 220.0
-
-    def centroid(female):
-        amplitudes = sound.vowel_spectrum(220.0, "a", female=female)[:19]
-        return np.sum(amplitudes * k) / amplitudes.sum()
-
-    assert centroid(True) > centroid(False) + 50
-
-
-def test_reverberation_lasts_as_long_as_the_room_says():
-    click = np.zeros(2 * sound.RATE, np.float32)
-    click[0] = 1
-    tail = sound.reverberate(click, 1.0, seed=3)
-    early, late = tail[2205:6615].std(), tail[2205 + sound.RATE // 2 : 6615 + sound.RATE // 2].std()
-    assert 20 * np.log10(early / late) == pytest.approx(30, abs=6)
 
 
 def test_limit_leaves_what_is_soft_and_bends_what_is_loud():

@@ -2,7 +2,6 @@
 
 import dataclasses
 import functools
-import random
 import re
 import shutil
 import signal
@@ -273,33 +272,6 @@ def test_the_example_of_the_page_runs(tmp_path, monkeypatch, capsys):
     shown = capsys.readouterr().out.splitlines()
     assert len(shown) == len(TAGS) + 1 + 3
     assert all(line.startswith("/music/") for line in shown[-3:])
-
-
-@pytest.mark.long
-def test_killed_training_stores_nothing_by_half_and_the_next_run_finishes(tmp_path):
-    place = str(tmp_path / "library.db")
-    with Library.open(place) as library:
-        small_library.fill(library, 40)
-        before = library.opinions.triples()
-    cache = {"HARMONIUM_CACHE": str(tmp_path / "cache")}
-    for seed in range(2):
-        steps = random.Random(seed).randint(1, 6)  # of 12
-        with start(KILLED, "train", place, env=cache) as child:
-            for _ in range(steps):
-                child.stdout.readline()
-            child.kill()
-        assert child.returncode == -signal.SIGKILL
-        with Library.open(place, create=False) as library:
-            models = library.models.list()  # none, or, if the kill came too late, whole ones
-            assert (library.models.current() is None) == (not models)
-            for model in models:
-                assert Tagger(library.models.get(model.id)).tags == tuple(model.vocabulary)
-    with start(KILLED, "train", place, env=cache) as child:
-        child.stdout.read()
-    assert child.returncode == 0
-    with Library.open(place, create=False) as library:
-        assert library.models.current().report["tracks"] == 40
-        assert library.opinions.triples().equals(before)
 
 
 def test_killed_while_the_model_is_stored(tmp_path):
