@@ -8,7 +8,7 @@ import sqlite3
 import stat
 import time
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -53,9 +53,11 @@ def write_atomically(path: Path, content: bytes) -> None:
         file.write(content)
 
 
-def check_writable(path: str | os.PathLike[str]) -> None:
-    """Refuse, before any work, a file whose folder is missing or read-only."""
+def check_writable(path: str | os.PathLike[str], endings: Sequence[str] = ()) -> None:
+    """Refuse, before any work, a file of another ending, or in a missing or read-only folder."""
     file = Path(path)
+    if endings and file.suffix.lower() not in endings:
+        raise DataError(f"'{readable(file)}' must end in {' or '.join(endings)}.")
     if file.is_dir():
         raise DataError(f"'{readable(file)}' is a folder. Give the name of a file in it.")
     folder = f"'{readable(file.parent)}'"

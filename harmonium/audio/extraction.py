@@ -387,7 +387,7 @@ def write_features(path: PathLike, extraction: Extraction) -> None:
     """
     import polars as pl
 
-    check_output(path)
+    check_writable(path, OUTPUT_FORMATS)
     ending = Path(path).suffix.lower()
     paths, X, names = extraction.paths, extraction.features, list(extraction.feature_names)
     columns = [pl.Series("path", map(readable, paths), pl.String)]
@@ -409,14 +409,6 @@ def write_failures(path: PathLike, failures: Iterable[FileFeatures]) -> None:
     schema = {"path": pl.String, "reason": pl.String}
     with _new_file(path) as file:
         pl.DataFrame(rows, schema=schema, orient="row").write_csv(file)
-
-
-def check_output(path: PathLike) -> None:
-    """Refuse a file that `write_features` could not write."""
-    if Path(path).suffix.lower() not in OUTPUT_FORMATS:
-        formats = ", ".join(OUTPUT_FORMATS)
-        raise DataError(f"The name of the output must end in {formats}, got '{readable(path)}'.")
-    check_writable(path)
 
 
 @contextmanager

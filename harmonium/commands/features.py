@@ -40,7 +40,7 @@ def features(
     from harmonium.audio.extractors import get_extractor
     from harmonium.files import check_writable
 
-    extraction.check_output(output)
+    check_writable(output, extraction.OUTPUT_FORMATS)
     if failures is not None:
         check_writable(failures)
     chosen = get_extractor(extractor)

@@ -67,13 +67,15 @@ def search(
     In Python: library.search("jazz -rock"), library.similar("song.mp3")
     Exit codes: 0 something was found; 1 nothing was found; 2 the query is invalid.
     """
-    from harmonium.library.export import can_be_listed, check_export, check_playlist
+    from harmonium.files import check_writable
+    from harmonium.library.export import PLAYLIST_ENDINGS, can_be_listed, check_export
 
     if not query and like is None and not predicted and sort is None:
         raise DataError("Search for tags, for tracks like another (--like), or both.")
-    for path, check in ((playlist, check_playlist), (export, check_export)):
-        if path is not None:
-            check(path.expanduser())
+    if playlist is not None:
+        check_writable(playlist.expanduser(), PLAYLIST_ENDINGS)
+    if export is not None:
+        check_export(export.expanduser())
     out, owner = Output(as_json), options.owner_of(only_own, only_built_in)
     if min_probability is None:
         min_probability = 0.05 if sort in (None, "probability") else 0.3

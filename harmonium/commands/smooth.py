@@ -12,7 +12,7 @@ from rich.text import Text
 from harmonium.commands import options
 from harmonium.commands.options import argument, column, file, flag, number, value
 from harmonium.commands.output import Cell, Output, share_bar
-from harmonium.errors import DataError, counted
+from harmonium.errors import counted
 
 if TYPE_CHECKING:
     import polars as pl
@@ -61,10 +61,9 @@ def smooth(
     from harmonium.estimators import TagSmoother
     from harmonium.files import check_writable
 
-    if output.suffix.lower() not in FORMATS:
-        raise DataError(f"The table must end in {' or '.join(FORMATS)}, got {output.name!r}.")
-    for path in filter(None, (output, model)):
-        check_writable(path)
+    check_writable(output, FORMATS)
+    if model is not None:
+        check_writable(model)
     layout: Any = {"header": not no_header, "delimiter": delimiter, "encoding": encoding}
     columns: dict[str, Any] = {"user": column(user), "item": column(item), "tag": column(tag)}
     read = read_triples(triples, **columns, **layout, aliases=aliases, normalise=not as_spelt)

@@ -284,12 +284,6 @@ class TagSmoother(StoredEstimator, BaseEstimator):
         return self._params
 
     @property
-    def auxiliary_(self) -> tuple[str, ...]:
-        """Which of "user", "track" and "clip" have rows in V."""
-        check_is_fitted(self)
-        return self._conditions.names
-
-    @property
     def zeros_(self) -> dict[str, float]:
         """The share of weights that are exactly 0, of W and of V, where the model has them."""
         shares = {"W": self.params_.W, "V": self.params_.V}

@@ -49,18 +49,9 @@ def playlist(tracks: Iterable[Track]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def check_playlist(path: Path) -> None:
-    """Refuse, before any work, a playlist that could not be written."""
-    if path.suffix.lower() not in PLAYLIST_ENDINGS:
-        raise DataError(
-            f"A playlist must end in {' or '.join(PLAYLIST_ENDINGS)}. Got {path.name!r}."
-        )
-    check_writable(path)
-
-
 def write_playlist(path: Path, tracks: Iterable[Track], *, relative: bool = False) -> None:
     """Write a playlist, wholly or not at all; ``relative`` paths in it begin at its own folder."""
-    check_playlist(path)
+    check_writable(path, PLAYLIST_ENDINGS)
     if relative:
         folder = absolute_path(path.parent)
         paths = ((track, os.path.relpath(track.path, folder)) for track in tracks)

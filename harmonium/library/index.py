@@ -89,14 +89,6 @@ class IndexReport:
         """Whether all files that are new, changed or retried could be used."""
         return not self.unreadable and not self.unlisted
 
-    @property
-    def n_files(self) -> int:
-        """How many files were found."""
-        single = len(self.new) + len(self.changed) + len(self.retagged) + len(self.back)
-        paired = len(self.moved) + len(self.copies)
-        unusable = len(self.unreadable) + len(self.still_unreadable)
-        return single + paired + unusable + len(self.forgotten) + self.unchanged
-
     def give_up(self, path: str, reason: str) -> None:
         """Count a file as unreadable, whatever it was counted as before."""
         for names in (self.new, self.changed, self.retagged, self.back):

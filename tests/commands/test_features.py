@@ -104,7 +104,7 @@ class TestFailures:
     @pytest.mark.parametrize(
         ("arguments", "message"),
         [
-            (["-o", "f.xls"], "must end in .parquet, .csv, .npz, got 'f.xls'"),
+            (["-o", "f.xls"], "'f.xls' must end in .parquet"),
             (["-o", "none/f.csv"], "there is no folder 'none'"),
             (["-o", "f.csv", "-e", "papre"], "There is no extractor 'papre'"),
             (["-o", "f.csv", "--seconds", "0"], "'seconds' must be a positive number, got 0.0"),
