@@ -40,11 +40,7 @@ CERTAIN = {"people": "tagged", "given": "as you say"}  # source of a tag → sho
 
 def train(
     library: str | None = options.LIBRARY,
-    min_examples: int | None = number(
-        None,
-        "Tracks needed per tag; by default 10, or 5 if fewer than 100 tracks are tagged.",
-        min=2,
-    ),
+    min_examples: int = number(5, "Tracks that a tag needs, with it and without it.", min=2),
     max_tags: int = number(200, "Learn at most the N most used tags."),
     min_count: int = number(1, "People who must give a track a tag for it to count."),
     min_share: float = probability(0.2, "Share of a track's taggers who must give it a tag."),

@@ -23,9 +23,7 @@ from harmonium.library.tagger import Tagger, builtin_extractor, builtin_model, l
 
 N_FOLDS = 5  # the members of a model, and the folds that they have not seen
 MIN_TRACKS = 20  # nothing is learnt from fewer tagged tracks
-MIN_EXAMPLES = 5  # of a tag, with fewer than `FEW_TRACKS` tracks: a score of fewer is chance
-USUAL_EXAMPLES = 10  # tracks that a tag needs where more are tagged
-FEW_TRACKS = 100
+MIN_EXAMPLES = 5  # of a tag: a score of fewer is chance
 BLOCK = 8192  # tracks that are read and written at a time
 MAX_NUMBERS = 2**24  # of a table in memory at a time, where tags are looked at one by one
 
@@ -43,12 +41,11 @@ class ExcludedTag(NamedTuple):
 
 
 def choose_vocabulary(
-    judged: pl.DataFrame, n_tracks: int, *, min_examples: int | None = None, max_tags: int = 200
+    judged: pl.DataFrame, n_tracks: int, *, min_examples: int = MIN_EXAMPLES, max_tags: int = 200
 ) -> tuple[tuple[str, ...], list[ExcludedTag]]:
     """The tags with enough tracks that have them and that lack them, and the others; by use.
 
-    ``judged`` is what `judge` gives of the ``n_tracks`` tracks that can be learnt from. By default
-    a tag needs `USUAL_EXAMPLES`, or `MIN_EXAMPLES` with fewer than `FEW_TRACKS` tracks. A DataError
+    ``judged`` is what `judge` gives of the ``n_tracks`` tracks that can be learnt from. A DataError
     says how many more tracks it takes where they, or the tags, are too few.
     """
     if n_tracks < MIN_TRACKS:
@@ -56,10 +53,8 @@ def choose_vocabulary(
             f"{n_tracks:,} tracks have both features and tags; training needs at least "
             f"{MIN_TRACKS}. Tag {MIN_TRACKS - n_tracks:,} more, or import more tags."
         )
-    usual = USUAL_EXAMPLES if n_tracks >= FEW_TRACKS else MIN_EXAMPLES
-    needed = usual if min_examples is None else min_examples
-    if needed < 2:
-        raise DataError(f"'min_examples' must be at least 2, got {needed}.")
+    if min_examples < 2:
+        raise DataError(f"'min_examples' must be at least 2, got {min_examples}.")
     table = (
         judged.group_by("tag")
         .agg(examples=(pl.col("label") == 1).sum(), unknown=pl.col("label").is_nan().sum())
@@ -71,15 +66,16 @@ def choose_vocabulary(
     for tag, n, unknown in table.iter_rows():
         missing, reason = 0, f"only the {max_tags:,} most used tags are learnt"
         for there, which in ((n_tracks - n - unknown, "without it"), (n, "with it")):
-            if there < needed:
-                missing = needed - there
+            if there < min_examples:
+                missing = min_examples - there
                 reason = f"{missing:,} more {'track' if missing == 1 else 'tracks'} {which}"
         if missing or len(tags) == max_tags:
             excluded.append(ExcludedTag(tag, n, missing, reason))
         else:
             tags.append(tag)
     if not tags:
-        message = f"No tag has {needed:,} tracks with it and {needed:,} without it to learn from."
+        enough = f"{min_examples:,} tracks with it and {min_examples:,} without it"
+        message = f"No tag has {enough} to learn from."
         if excluded:
             near = min(excluded, key=lambda one: (one.missing, one.tag))
             message += f" The nearest is {near.tag!r}, which needs {near.reason}."

@@ -27,6 +27,7 @@ from harmonium.engine import Engine
 from harmonium.errors import DataError
 from harmonium.library import tagger
 from harmonium.library.learning.examples import (
+    MIN_EXAMPLES,
     ExcludedTag,
     TrainingSet,
     choose_vocabulary,
@@ -70,7 +71,7 @@ MAX_SMOOTHING = 2_000_000  # pairs of person and track, times passes over them, 
 class TrainingOptions:
     """How to train."""
 
-    min_examples: int | None = None  # of a tag; None: 10, or 5 with fewer than 100 tagged tracks
+    min_examples: int = MIN_EXAMPLES  # tracks with a tag, and without it, that it needs
     max_tags: int = 200
     min_count: int = 1  # how many people must give a track a tag
     min_share: float = MIN_SHARE  # the share of a track's people who must give it the tag
