@@ -15,18 +15,19 @@ from harmonium.library.store.changes import MODEL_TAG, SETTING, TRACK_STATE
 from harmonium.library.store.database import storable
 from harmonium.library.store.models import UNREACHABLE, StoredModel
 from harmonium.library.store.schema import HIDDEN, KIND, RENAMED
-from harmonium.library.store.tracks import FORGOTTEN, Track, named_tracks
+from harmonium.library.store.tracks import FORGOTTEN, named_tracks
 
 if TYPE_CHECKING:
     from harmonium.library.snapshot import Snapshot
 
 
-def forget(library: Library, tracks: Sequence[Track]) -> int | None:
+def forget(library: Library, ids: Sequence[int]) -> int | None:
     """Remove tracks from the library, with what people say about them; the number of the change.
 
     Indexing skips their sounds from now on, wherever their files are. None if all of them were
     forgotten before.
     """
+    tracks = library.tracks.many(ids)
     with library.begin():
         number = library.changes.begin("forget", f"{named_tracks(tracks)} removed from the library")
         library.opinions.end_tracks([track.id for track in tracks], change=number)

@@ -587,7 +587,7 @@ class Library:
 
     def forget(self, *tracks: TrackName, learn: bool = True) -> int | None:
         """Remove tracks, also by folders; the number of the change, None if nothing changed."""
-        change = modules.edits.forget(self, self.tracks_of(*tracks))
+        change = modules.edits.forget(self, [one.id for one in self.tracks_of(*tracks)])
         self._learn(learn)
         return change
 

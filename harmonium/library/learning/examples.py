@@ -86,19 +86,21 @@ def choose_vocabulary(
 def tracks_without_genre(
     library: Library, ids: Ids, judged: pl.DataFrame, vague: Ids, kinds: Mapping[str, str]
 ) -> Ids:
-    """The tracks whose genre is a word that says nothing, such as Other: any may be theirs.
+    """The tracks of which no genre is known: any may be theirs.
 
-    ``vague`` are those of which people say such a word; of the others, the files are asked.
+    Where most tracks have a genre, all others; a cell may be empty, or say Other. Where few have
+    one, those whose genre is a word that says nothing: ``vague`` are those of which people say such
+    a word, and of the others the files are asked.
     """
-    found = set(vague.tolist())
-    for some in row_blocks(len(ids)):
+    given = judged.filter(pl.col("label") == 1).select("track_id", "tag").rows()
+    known = {number for number, tag in given if kind_of(tag, kinds) == "genre"}
+    found = set(ids.tolist() if 2 * len(known) > len(ids) else vague.tolist())
+    for some in row_blocks(len(ids)) if len(found) < len(ids) else ():
         for track in library.tracks.many(ids[some]):
             names = [normalise_tag(text) for text in track.file_tags.get("genre", ())]
             if names and all(kind_of(name, kinds) == NO_TAG for name in names):
                 found.add(track.id)
-    given = judged.filter(pl.col("label") == 1).select("track_id", "tag").rows()
-    found -= {number for number, tag in given if kind_of(tag, kinds) == "genre"}
-    return np.array(sorted(found), np.int64)
+    return np.array(sorted(found - known), np.int64)
 
 
 # The tables. --------------------------------------------------------------------------------------

@@ -176,8 +176,12 @@ class _Task:
         )
         tagger.keep_compiled()
         tracks = judged["track_id"].to_numpy()
-        are_genres = np.array([kind_of(tag, kinds) == "genre" for tag in tags])
-        unknown = (tracks_without_genre(library, ids, judged, vague, kinds), are_genres)
+        without = tracks_without_genre(library, ids, judged, vague, kinds)
+        # A genre that all others have, too, can only be told from the tracks without one.
+        n_others = len(ids) - len(without) - options.min_examples
+        n_with = dict(judged.filter(pl.col("label") == 1)["tag"].value_counts().iter_rows())
+        are_genres = [kind_of(tag, kinds) == "genre" and n_with[tag] <= n_others for tag in tags]
+        unknown = (without, np.array(are_genres))
 
         def labels(some: Ids) -> Floats:
             first, last = np.searchsorted(tracks, [some[0], some[-1] + 1])

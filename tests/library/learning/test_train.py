@@ -92,9 +92,12 @@ def test_what_is_stored_is_what_is_used(learnt):
     held_ids, held_out = tagger.held_out
     np.testing.assert_array_equal(held_ids, ids[:60])
     assert np.abs(held_out - tagger.probabilities(X[:60])).max() > 0.01  # not of the same model
-    np.testing.assert_allclose(
-        tagger.rates * 60, [tag["examples"] for tag in stored.report["tags"]]
-    )
+    examples = np.array([tag["examples"] for tag in stored.report["tags"]])
+    is_genre = np.isin(stored.vocabulary, ["rock", "jazz", "hip hop"])
+    np.testing.assert_allclose((tagger.rates * 60)[~is_genre], examples[~is_genre])
+    n_known = examples[is_genre] / tagger.rates[is_genre]  # the same tracks have a genre
+    np.testing.assert_allclose(n_known, n_known[0])
+    assert 30 < n_known[0] < 60
 
 
 def stopping_at(step):
@@ -357,7 +360,8 @@ def test_a_library_larger_than_memory_is_learnt_from_as_a_whole(tmp_path, monkey
     assert not list(tmp_path.glob("harmonium-train-*"))
     assert stored.report["tracks"] == n_tagged > 80
     examples = {tag["tag"]: tag["examples"] for tag in stored.report["tags"]}
-    assert sum(stored.report["calibration"]["n"]) == n_tagged * len(stored.vocabulary)
+    n_labels = n_tagged * len(stored.vocabulary)  # and some without a genre
+    assert 0.9 * n_labels < sum(stored.report["calibration"]["n"]) <= n_labels
     np.testing.assert_allclose([examples[tag] for tag in TAGS], truth[:90].sum(axis=0), atol=12)
     tagger = Tagger(stored)
     kept, held_out = tagger.held_out
@@ -433,3 +437,26 @@ def test_tracks_of_which_only_a_word_without_meaning_is_said_are_unknown_for_gen
     jazz = task.examples.Y[:, task.examples.tags.index("jazz")]
     assert np.isnan(jazz[np.isin(task.ids, [42, 43])]).all()
     assert not np.isnan(jazz[~np.isin(task.ids, [42, 43])]).any()
+
+
+def test_a_table_with_other_or_nothing_as_the_genre_still_gives_moods(library, tmp_path):
+    """Where most tracks have one of several genres, it is unknown of the others; else absent."""
+    small_library.fill(library, tagged=0, people=())
+    cells = ["Jazz", "Rock", "Rock", "Jazz", "Other", ""]
+    rows = [f"{k:03}.ogg,{cells[k % 6]},{'Rainy' if k % 2 else 'Calm'}" for k in range(60)]
+    table = tmp_path / "table.csv"
+
+    def labels(**instead):
+        text = "\n".join(["path,genre,mood", *rows])
+        table.write_text(functools.reduce(lambda a, b: a.replace(*b), instead.items(), text))
+        library.import_tags(table, replace=True)
+        examples = train_module._Task.read(library, TrainingOptions(), tmp_path).examples
+        return dict(zip(examples.tags, examples.Y.T, strict=True))
+
+    Y, unknown = labels(), np.arange(60) % 6 >= 4
+    assert set(Y) == {"jazz", "rock", "rainy", "calm"}
+    for genre in ("jazz", "rock"):
+        np.testing.assert_array_equal(np.isnan(Y[genre]), unknown)
+    np.testing.assert_array_equal(Y["rainy"], np.arange(60) % 2)
+    assert labels(Rock="Jazz")["jazz"].sum() == 40  # told from the 20 others
+    assert labels(Rock="")["jazz"].sum() == 20
