@@ -439,7 +439,7 @@ def strangers():
         strange, heard = (auc_per_tag(Y[:, tags], Q[:, tags]).values for Q in both)
         counts = written(new.Y, P, writes_from(others, model)[0])[tags]
         positives, negatives = (Y[:, tags] == 1).sum(axis=0), (Y[:, tags] == 0).sum(axis=0)
-        error = auc_error(heard, positives, negatives)
+        error = auc_error(heard, positives[None], negatives[None])
         rows = zip([some.tags[j] for j in tags], strange, heard, error, counts, strict=True)
         for tag, a, b, e, (n, right, _) in rows:
             share = f"{right / n:.0%}" if n else ""
