@@ -7,7 +7,6 @@ FFmpeg reads the rest.
 
 import ctypes
 import os
-import stat
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
@@ -21,6 +20,7 @@ import soxr
 
 from harmonium.arrays import Floats
 from harmonium.errors import AudioError, DataError
+from harmonium.files import open_file
 
 if TYPE_CHECKING:
     from harmonium.audio.ffmpeg import FFmpeg
@@ -318,20 +318,16 @@ def _check_window(rate: int, seconds: float, start: float | None) -> None:
 
 def _open(path: PathLike) -> BinaryIO:
     """The file, open; AudioError if it is not a readable file of bytes."""
-    # Not blocking: opening a FIFO otherwise waits for a writer, possibly forever.
-    flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
     try:
-        descriptor = os.open(path, flags)
+        buffered: Any = open_file(path)
     except (OSError, ValueError) as error:  # ValueError: a null character in the name
         reason = getattr(error, "strerror", None) or error
         raise AudioError(f"{quoted(path)} cannot be opened: {reason}.") from None
-    status = os.fstat(descriptor)
-    is_file, is_folder = stat.S_ISREG(status.st_mode), stat.S_ISDIR(status.st_mode)
-    if is_file and status.st_size > 0:
-        return os.fdopen(descriptor, "rb", buffering=0)
-    os.close(descriptor)
-    what = "empty" if is_file else "a folder" if is_folder else "a device or a pipe"
-    raise AudioError(f"{quoted(path)} is {what}{'' if is_file else ', not a music file'}.")
+    file: BinaryIO = buffered.detach()  # libsndfile reads it, too
+    if os.fstat(file.fileno()).st_size:
+        return file
+    file.close()
+    raise AudioError(f"{quoted(path)} is empty.")
 
 
 def _clip(source: Decoder, rate: int, seconds: float, start: float | None) -> Clip:

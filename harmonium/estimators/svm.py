@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_array
 from harmonium.arrays import Arrays, Doubles, Floats
 from harmonium.errors import DataError, DataWarning
 from harmonium.estimators.calibration import matching_thresholds
-from harmonium.estimators.classifier import Targets, tag_names
+from harmonium.estimators.classifier import Targets
 from harmonium.estimators.linear import LinearParams, LinearTagger
 from harmonium.estimators.model_files import is_soft, typed_array
 from harmonium.estimators.parameters import Count, Jobs, Seed, estimator, parameter
@@ -89,7 +89,7 @@ class SVMTagger(LinearTagger):
     _scores_are_probabilities = False
 
     def fit(
-        self, X: Any, y: Any = None, eval_set: tuple[Any, Any] | None = None, *, counts: Any = None
+        self, X: Any, y: Any, eval_set: tuple[Any, Any] | None = None, *, counts: Any = None
     ) -> Self:
         """Learn from clips and their tags.
 
@@ -105,8 +105,7 @@ class SVMTagger(LinearTagger):
         counts : (n_clips, n_tags) how often users applied the tag to the clip, or the probability
             that they would: the higher, the sooner a positive is chosen, and the later a negative.
             Without it the choice among positives, and among negatives, is random, as it is
-            between equal counts. With it, ``y`` holds no probabilities, or is None: then the clips
-            of the highest counts above 0 are the positives, and those of the lowest the negatives.
+            between equal counts. With it, ``y`` holds no probabilities.
 
         Returns
         -------
@@ -158,29 +157,24 @@ class SVMTagger(LinearTagger):
         self, X: Any, y: Any, counts: Any, rng: np.random.Generator
     ) -> tuple[NDArray[np.floating], Targets, Floats]:
         """Features, ternary labels, and what ranks the clips of each tag."""
+        X, targets = self._read(X, y, like=None)
         if counts is None:
-            X, targets = self._read(X, y, like=None)
             ranks = targets.Y
             if is_soft(ranks):
                 targets = targets._replace(Y=labels_by_count(ranks, self.max_examples, rng))
             return X, targets, ranks
         ranks = check_array(counts, dtype=np.float32, input_name="counts", accept_sparse="csr")
         ranks = ranks if isinstance(ranks, np.ndarray) else ranks.toarray()
-        given = y is not None
-        X, targets = self._read(
-            X, y if given else labels_by_count(ranks, self.max_examples, rng), like=None
-        )
         if is_soft(targets.Y):
             raise DataError(
                 "y must hold 0 (absent), 1 (present) or NaN (unknown) where counts are given. "
-                "Got probabilities; pass them as y without counts, or as counts without y."
+                "Got probabilities; pass them without counts."
             )
         if ranks.shape != targets.Y.shape:
             raise DataError(
                 f"counts must have the shape of y, {targets.Y.shape}. Got {ranks.shape} instead."
             )
-        names = None if given else tag_names(counts)
-        return X, targets if names is None else targets._replace(tags=names), ranks
+        return X, targets, ranks
 
     def _learnt(self) -> tuple[Arrays, dict[str, Any]]:
         arrays, about = super()._learnt()

@@ -180,9 +180,8 @@ def _train_and_test(runs: Runs) -> list[RunOutput]:
         more: dict[str, Any] = {"eval_set": (X[valid[0]], data.Y[valid[0]])}
         if folds is not None:
             more = {"groups": folds[rows], "eval_y": data.Y[rows]}
-        if run.estimator == "SVMTagger":
-            labels = None if run.smoothing else data.Y[rows]
-            more["counts"] = (targets if run.smoothing else data.counts)[rows]
+        if run.estimator == "SVMTagger" and not run.smoothing:
+            more["counts"] = data.counts[rows]
         models[0].fit(X[rows], labels, **more)
     seconds = (time.perf_counter() - smoothed) / len(runs)
     return [
@@ -319,15 +318,15 @@ class CrossFitted:
     def __init__(self, make: Callable[[], Any], *, refit: bool) -> None:
         self.make, self.refit = make, refit
 
-    def fit(self, X: Matrix, y: Matrix | None, *, groups: Rows, eval_y: Matrix, **more: Any) -> Any:
+    def fit(self, X: Matrix, y: Matrix, *, groups: Rows, eval_y: Matrix, **more: Any) -> Any:
         """Learn; ``groups`` is the fold of each clip, and ``more`` has a row for each clip, too."""
         self.folds_, self.held_out_ = groups, np.empty(eval_y.shape, np.float32)
         self.members = []
         for fold in np.unique(groups):
             own, rest = groups == fold, groups != fold
             of_rest = {name: rows[rest] for name, rows in more.items()}
-            labels, held_out = None if y is None else y[rest], (X[own], eval_y[own])
-            self.members.append(self.make().fit(X[rest], labels, held_out, **of_rest))
+            held_out = (X[own], eval_y[own])
+            self.members.append(self.make().fit(X[rest], y[rest], held_out, **of_rest))
             about = questions(eval_y[own], 0.0, ())
             self.held_out_[own] = answers(self.members[-1], X[own], about)
         if self.refit:

@@ -427,24 +427,6 @@ class TestArff:
             assert attributes[0] == ("x0", ())
             assert attributes[-1] == ("y2", ("0", "1"))
 
-    @pytest.mark.parametrize(
-        ("declared", "cell", "value"),
-        [
-            ("numeric", "?", np.nan),
-            ("REAL", " 1e-3 ", 1e-3),
-            ("{'very low', \"so high\"}", "'very low'", 0),
-            ("{'very low', \"so high\"}", '"so high"', 1),
-            ("{'a,b', 'it\\'s'}", "'it\\'s'", 1),
-        ],
-    )
-    def test_values_of_every_kind(self, path, declared, cell, value):
-        head = f"@relation r\n@attribute 'the first' {declared}\n@attribute second numeric\n@data\n"
-        for row in (f"{cell},2", f"{{0 {cell}, 1 2}}"):
-            path.write_text(f"% a comment\n{head}\n{row}\n")
-            attributes, rows = read_arff(path)
-            assert attributes[0][0] == "the first"
-            np.testing.assert_array_equal(rows, np.array([[value, 2]], dtype=np.float32))
-
 
 # (file, what is replaced by what, a part of the message)
 FAULTS = [

@@ -107,16 +107,3 @@ def test_no_model_of_few_clips_ends_untrained(n_models):
         model = DiscriminativeRBM(n_models=n_models, random_state=seed).fit(X[:n], Y[:n])
         assert model.predict_proba(X[n:]).max() > 0.7
         assert model.score(X[n:], Y[n:]) > 0.8
-
-
-@KINDS
-@pytest.mark.long
-def test_cross_fitting_ranks_unseen_clips_better(kind):
-    gains = []
-    for seed in range(6):
-        X, Y = draw(easy_model(), 600, seed)
-        one, five = (
-            kind(n_hidden=20, n_models=n, random_state=seed).fit(X[:250], Y[:250]) for n in (1, 5)
-        )
-        gains.append(five.score(X[250:], Y[250:]) - one.score(X[250:], Y[250:]))
-    assert np.mean(gains) > 0

@@ -9,13 +9,9 @@ import pytest
 from scipy import sparse
 from scipy.sparse import csr_matrix
 from sklearn.exceptions import NotFittedError
-from sklearn.model_selection import GridSearchCV
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
 from tagging_data import N_FEATURES, altered, quick
 
 from harmonium.errors import DataError
-from harmonium.evaluation import GroupedTagKFold
 
 FEATURES = [f"mfcc {i}" for i in range(N_FEATURES)]
 TAGS = ["rock", "jazz", "piano", "slow"]
@@ -118,19 +114,6 @@ def test_validation_labels_of_one_column_are_coded_by_the_training_classes(train
         model.fit(train.X, y, eval_set=(held_out.X, np.full(200, "maybe")))
 
 
-def test_grid_search_over_grouped_folds_finds_the_better_setting(train, held_out):
-    artists = np.repeat(np.arange(60), 5)
-    search = GridSearchCV(
-        make_pipeline(StandardScaler(), quick()),
-        {"discriminativerbm__learning_rate": [1e-6, 0.03]},
-        cv=GroupedTagKFold(n_splits=3),
-        error_score="raise",
-    )
-    search.fit(*train, groups=artists)
-    assert search.best_params_ == {"discriminativerbm__learning_rate": 0.03}
-    assert search.score(*held_out) == search.best_estimator_.score(*held_out) > 0.85
-
-
 @pytest.mark.parametrize("n_tags", [1, 2, 4])
 @pytest.mark.parametrize("scoring", ["roc_auc", "average_precision"])
 def test_scikit_learns_scorers_see_the_tags_as_labels(train, held_out, scoring, n_tags):
@@ -141,14 +124,6 @@ def test_scikit_learns_scorers_see_the_tags_as_labels(train, held_out, scoring, 
     metric = {"roc_auc": roc_auc_score, "average_precision": average_precision_score}[scoring]
     expected = metric(Y, model.predict_proba(held_out.X))
     assert get_scorer(scoring)(model, held_out.X, Y) == pytest.approx(expected)
-
-
-def test_threads_give_the_same_probabilities(fitted, held_out):
-    X = np.tile(held_out.X, (6, 1))  # several chunks, so that there is something to share
-    alone = fitted.predict_proba(X)
-    for n_jobs in (2, -1):
-        together = altered(fitted, n_jobs=n_jobs)
-        np.testing.assert_array_equal(together.predict_proba(X), alone)
 
 
 def test_known_tags_by_name_and_probabilities_as_a_frame(train, held_out):

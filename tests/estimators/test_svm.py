@@ -1,7 +1,6 @@
 """ν-SVMs: which clips they learn from, with which ν, and what they find."""
 
 import numpy as np
-import pandas as pd
 import pytest
 from scipy import sparse
 from sklearn.svm import NuSVC
@@ -139,16 +138,6 @@ def test_counts_choose_the_examples():
     for given in (counts, sparse.csr_array(counts)):
         model = SVMTagger(max_examples=100, random_state=0).fit(X, Y, counts=given)
         assert model.coef_[0, 0] > 5 * abs(model.coef_[0, 1])
-
-
-def test_probabilities_alone_choose_examples_and_labels():
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(100, 3))
-    P = 1 / (1 + np.exp(-3 * X[:, :2]))
-    counts = pd.DataFrame(P, columns=["rock", "jazz"])
-    model = SVMTagger(max_examples=20, random_state=0).fit(X, counts=counts)
-    assert model.tags_.tolist() == ["rock", "jazz"]
-    assert model.score(X, (P > 0.5).astype(float)) > 0.99
 
 
 def test_counts_must_fit_the_labels_and_nu_is_a_share():

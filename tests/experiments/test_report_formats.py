@@ -43,25 +43,6 @@ def reports(tmp_path_factory):
     return made
 
 
-def check_latex(text):
-    """Environments and braces close, and the rows of each tabular have as many cells as columns."""
-    stack = []
-    for kind, name in re.findall(r"\\(begin|end)\{(\w+)\}", text):
-        if kind == "begin":
-            stack.append(name)
-        else:
-            assert stack.pop() == name
-    assert stack == []
-    bare = re.sub(r"\\[{}\\]", "", text)
-    assert bare.count("{") == bare.count("}")
-    for columns, body in re.findall(
-        r"\\begin\{tabular\}\{([lrc]+)\}(.*?)\\end\{tabular\}", text, flags=re.DOTALL
-    ):
-        lines = [line for line in body.splitlines() if line.endswith(r"\\")]
-        assert lines
-        assert {len(re.findall(r"(?<!\\)&", line)) for line in lines} == {len(columns) - 1}
-
-
 @pytest.mark.parametrize("form", RECIPES)
 class TestEveryForm:
     def test_every_table_and_figure_is_in_every_format(self, reports, form):
@@ -69,11 +50,11 @@ class TestEveryForm:
         whole = b"".join(files.values())
         assert b"<dc:date>" not in whole
         assert str(results).encode() not in whole
-        tables = [f"tables/{table.name}.tex" for table in written.tables]
+        tables = written.tables
         images = [f"figures/{figure.name}.png" for figure in written.figures]
         assert tables
         assert images
-        assert {*tables, *images} <= files.keys()
+        assert set(images) <= files.keys()
         text = files["report.html"].decode()
         page = Page(text)
         assert len(page.of("table")) == len(tables)
@@ -84,13 +65,10 @@ class TestEveryForm:
         assert re.findall(r"!\[[^\]]*\]\(([^)]*)\)", text) == images
         lines = [line for line in text.splitlines() if line.startswith("|")]
         assert len(lines) == sum(2 + len(table.rows) for table in written.tables)
-        for name in tables:
-            check_latex(files[name].decode())
         main = written.tables[0]
         mean, error = next(c for row in main.rows for c in row if "±" in c).split(" ± ")
         assert f"{mean} ± {error}" in files["report.md"].decode()
         assert f"{mean} ± {error}" in files["report.html"].decode()
-        assert rf"{mean} $\pm$ {error}" in files[f"tables/{main.name}.tex"].decode()
 
     def test_figures_are_for_print(self, reports, form):
         written, files, _ = reports[form]
@@ -196,22 +174,11 @@ class TestEscaping:
         page = Page(files["report.html"].decode())
         assert not page.of("script")
         assert page.texts.count(NASTY) >= 3
-        text = files["tables/feature-groups-auc.tex"].decode()
-        check_latex(text)
-        assert (
-            r"a\_b \& 100\% \$x\$ \#1 \{y\} \textbackslash{}z \textasciitilde{} "
-            r"\textasciicircum{} {[}k{]} \textless{}script\textgreater{}" in text
-        )
         text = files["report.md"].decode()
         rows = [line for line in text.splitlines() if line.startswith("| a")]
         bars = {len(re.findall(r"(?<!\\)\|", line)) for line in rows}
         assert bars == {6, 9, 15}  # the tables of 5, 8 and 14 columns
         assert r"\<script\>" in text
-
-    def test_unusual_letters_in_latex(self):
-        text = "χ² ± 0.1 − 2 × 3 – β\nlines  and 0.1\u00a0×2"
-        latex = r"$\chi$$^2$ $\pm$ 0.1 $-$ 2 $\times$ 3 -- $\beta$ lines and 0.1~$\times$2"
-        assert report.escape_latex(text) == latex
 
 
 letters = st.characters(min_codepoint=32, max_codepoint=382, exclude_categories=["C"])
@@ -229,24 +196,11 @@ def test_any_text_survives_in_a_table(texts):
     page = Page(report.html_page(report.Report(title="R", paragraphs=(), items=(table,)), {}))
     cells = [text for text in page.texts if text.strip("\n")][-1 - 2 * len(texts) : -1]
     assert cells == [re.sub(" +", " ", text) for text in texts for _ in range(2)]
-    check_latex(report.latex_table(table))
     for line in report.markdown_table(table).splitlines():
         assert len(re.findall(r"(?<!\\)(?:\\\\)*\|", line)) == 3
     for text in texts:
         unescaped = re.sub(r"\\([\\`*_\[\]<>|~$&#])", r"\1", report.escape_markdown(text))
         assert unescaped == re.sub(r"[ \t\r\n]+", " ", text).strip()
-
-
-def test_a_long_table_is_continued():
-    n_rows = 2 * report.MAX_LATEX_ROWS + 1
-    table = small_table([(f"group {i // 30}", str(i)) for i in range(n_rows)])
-    text = report.latex_table(table)
-    check_latex(text)
-    parts = text.split(r"\begin{tabular}")[1:]
-    sizes = [len(re.findall(r"^group", part, flags=re.MULTILINE)) for part in parts]
-    assert sizes == [report.MAX_LATEX_ROWS, report.MAX_LATEX_ROWS, 1]
-    assert text.count(r"\caption{") == 1
-    assert text.count("continued") == 2
 
 
 def test_a_narrow_terminal_leaves_out_standard_errors():
@@ -271,6 +225,6 @@ def test_docs_name_every_form_and_file():
     assert set(RECIPES) == set(FORMS)
     text = (DOCS / "experiments.md").read_text(encoding="utf-8")
     section = text.split("## Reading the report")[1].split("\n## ")[0]
-    files = ("report.md", "report.html", "tables/NAME.tex", "per-tag.csv", "figures/")
+    files = ("report.md", "report.html", "per-tag.csv", "figures/")
     for name in (*RECIPES, *files):
         assert f"`{name}`" in section, name

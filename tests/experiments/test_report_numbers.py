@@ -63,7 +63,6 @@ def hand_made(tmp_path_factory):
 class TestComparison:
     def test_means_and_standard_errors_over_folds_and_the_best_in_bold(self, hand_made, tmp_path):
         assert hand_made.unfinished == ""
-        assert "unfinished" not in {table.name for table in hand_made.tables}
         assert rows(hand_made.tables[0]) == [
             ["emotify", "4", "−", "75.0 ± 7.2", "74.5 ± 7.1"],
             ["emotify", "4", "+", "76.6 ± 7.2", "74.5 ± 7.1"],
@@ -306,10 +305,6 @@ class TestUnfinished:
         ]
         assert not any(isinstance(cell, Bold) for row in report.tables[0].rows for cell in row)
         assert report.unfinished.startswith("2 of 4 arms are not finished, 1 of them with some")
-        assert rows(table_of(report, "unfinished")) == [
-            ["emotify", "DRBM, smoothed", "0/3"],
-            ["emotify", "LOG, raw", "2/3"],
-        ]
         differences = rows(table_of(report, "differences"))
         assert differences[0][:4] == ["emotify", "DRBM", "LOG", "raw"]
         assert differences[0][6:8] == ["3", "2"]  # tags, folds
@@ -318,9 +313,7 @@ class TestUnfinished:
         only = {"wanted": lambda run: run.dataset.label == "emotify"}
         report = build_report(fabricate(tmp_path, RECIPES["comparison"], plausible, **only))
         assert {row[0] for row in rows(report.tables[0])} == {"emotify"}
-        missing = rows(table_of(report, "unfinished"))
-        assert len(missing) == 6
-        assert missing[-1] == ["mturk", "SVM, raw", "0/3"]
+        assert report.unfinished.startswith("6 of 12 arms are not finished, 0 of them")
 
 
 class TestFaults:

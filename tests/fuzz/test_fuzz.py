@@ -4,7 +4,6 @@ import json
 import os
 from contextlib import suppress
 from pathlib import Path
-from unittest import mock
 
 import pytest
 from fuzz_targets import TARGETS, run
@@ -13,8 +12,6 @@ from hypothesis import strategies as st
 
 from harmonium.data.tag_names import GenreTree
 from harmonium.errors import DataError
-from harmonium.experiments import recipe
-from harmonium.experiments.recipe import Recipe, parse_recipe
 from harmonium.library.filetags import Rules
 from harmonium.library.filetags.rules import RULE_NAMES, make_rules
 
@@ -56,10 +53,6 @@ def test_what_was_found_once_does_no_more_harm(path):
 
 # TOML whose values are of any kind. -----------------------------------------------------------
 
-KEYS = [
-    *("title", "form", "seed", "n_folds", "search_folds", "search_known", "note", "datasets"),
-    *("dataset", "model", "vary", "tests"),
-]
 INNER = ["name", "estimator", "options", "settings", "search", "known", "clips", "inference", "x"]
 WORDS = st.sampled_from(["one", "search", "emotify", "MLPTagger", "merge", "genre"])
 SCALARS = st.booleans() | st.integers(-3, 10**20) | st.floats() | st.text(max_size=4) | WORDS
@@ -71,15 +64,6 @@ VALUES = st.recursive(
     ),
     max_leaves=8,
 )
-
-
-@given(st.dictionaries(st.sampled_from(KEYS), VALUES, max_size=4))
-@settings(deadline=None, max_examples=80)
-def test_a_recipe_of_any_values(given):
-    model = {"name": "m", "estimator": "MLPTagger"}
-    table = {"title": "x", "form": "search", "datasets": ["emotify"], "model": [model], **given}
-    with mock.patch.object(recipe.tomllib, "loads", return_value=table), suppress(DataError):
-        assert isinstance(parse_recipe("", trusted=True), Recipe)
 
 
 @given(st.lists(st.dictionaries(st.sampled_from(RULE_NAMES), VALUES, max_size=4), max_size=3))

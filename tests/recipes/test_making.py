@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 import soundfile
 from builtin_model import corpus as corpora
-from builtin_model import making, not_music, other_files, robustness, volume
+from builtin_model import making, not_music
 from builtin_model.card import model_card
 from builtin_model.corpus import Corpus, join, labelled, shared_heads
 from builtin_model.vocabulary import FEATURE, GROUPS, shared_vocabulary
-from builtin_model.volume import find_volume, learn_volume
+from builtin_model.volume import find_volume
 from dataset_samples import write_listening
 
 import harmonium
@@ -265,52 +265,6 @@ def test_the_model_takes_features_as_they_are(clips, monkeypatch):
     expected = making.fit(corpus).predict_proba(plain)
     for features in (X, *others):
         np.testing.assert_allclose(again.predict_proba(features), expected, atol=1e-4)
-
-
-def test_what_moves_is_learnt_from_softer_and_louder_clips(tmp_path, monkeypatch):
-    def peaks(files):
-        return np.array([[np.abs(soundfile.read(file)[0]).max(), 1] for file in files], np.float32)
-
-    monkeypatch.setattr(volume, "hear", peaks)
-    monkeypatch.setattr(other_files, "hear", peaks)
-    rng, files = np.random.default_rng(0), [tmp_path / f"{number}.wav" for number in range(20)]
-    for file in files:
-        soundfile.write(file, 0.5 * rng.random() * rng.random(100), 8000, subtype="FLOAT")
-    found = learn_volume(files, 1)
-    assert np.abs(found.moved[0, 0]) > 0
-    np.testing.assert_allclose(found.moved[0, 1], 0, atol=1e-6)
-
-
-@pytest.fixture
-def files(tmp_path):
-    """Two tones, one of them soft."""
-    time = np.arange(11_025) / 11_025
-    paths = [tmp_path / "loud.wav", tmp_path / "soft.wav"]
-    for path, level in zip(paths, (0.5, 0.05), strict=True):
-        soundfile.write(path, level * np.sin(440 * 2 * np.pi * time), 11_025, subtype="FLOAT")
-    return paths
-
-
-def levels(files):
-    """In place of musicnn: how loud a file is, and how long."""
-    sounds = [soundfile.read(file)[0] for file in files]
-    return np.array([[np.sqrt(np.mean(s**2)), len(s) / 11_025] for s in sounds], np.float32)
-
-
-def test_what_moves_and_which_tags_are_kept(files, monkeypatch):
-    monkeypatch.setattr(robustness, "hear", levels)
-    monkeypatch.setattr(other_files, "hear", levels)
-    wav, mp3, softer = robustness.compare(files, lambda X: X, np.array([0.1, 2], np.float32))
-    assert (wav["file"], softer["file"]) == ("WAV, 16 bit", "10 dB softer")
-    assert wav["median"] == pytest.approx(0, abs=1e-4)
-    assert wav["kept"] == mp3["kept"] == 1
-    assert mp3["most"] > wav["most"]  # it is a little longer
-    root = np.sqrt(0.5)
-    moved = [0.5 * root * (1 - 10**-0.5), 0.05 * root * (1 - 10**-0.5), 0, 0]
-    assert softer["most"] == pytest.approx(np.quantile(moved, 0.99), rel=1e-3)
-    assert softer["kept"] == 1
-    *_, softer = robustness.compare(files, lambda X: X, np.array([0.2, 2], np.float32))
-    assert softer["kept"] == 0
 
 
 # The shared vocabulary, and the file of the built-in model, which is in step with it.

@@ -7,14 +7,13 @@
 The files of a report:
 
     report.md, report.html       everything, in two formats
-    tables/NAME.tex              each table alone, in LaTeX
     figures/NAME.png, NAME.svg   each figure alone
     per-tag.csv                  for programs, where the form has it
 """
 
 import base64
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from html import escape as escape_html
 from pathlib import Path
@@ -69,7 +68,7 @@ def build_report(folder: str | Path) -> Report:
         )
     items = forms.FORMS[form](summary) + forms.reliability_items(summary)
     items += [] if form == "search" else [forms.settings_table(summary)]
-    items += [forms.times_table(summary), forms.unfinished_table(summary)]
+    items.append(forms.times_table(summary))
     runs = recipe.n_folds - 1
     whole, parts = "The score of a test fold", "runs"
     if recipe.cross_fit:
@@ -117,7 +116,6 @@ def write_report(results: str | Path, folder: str | Path | None = None) -> tuple
     }
     texts = {
         **{"report.md": markdown(report), "report.html": html_page(report, files)},
-        **{f"tables/{table.name}.tex": latex_table(table) for table in report.tables},
         **report.files,
     }
     files |= {name: text.encode() for name, text in texts.items()}
@@ -140,19 +138,19 @@ def _one_line(text: str) -> str:
     return re.sub(r"[ \t\r\n]+", " ", text).strip()
 
 
-def _cells(row: tuple[str, ...], escape: Callable[[str], str], bold: str, faint: str) -> list[str]:
-    """The escaped texts, within the marks of bold and faint ones."""
-    marks = {Bold: bold, Faint: faint}
-    return [marks.get(type(cell), "{}").format(escape(cell)) for cell in row]
-
-
 # Markdown, with the figures beside it
+
+
+def _cells(row: tuple[str, ...]) -> list[str]:
+    """The escaped texts, within the marks of bold and faint ones."""
+    marks = {Bold: "**{}**", Faint: "*{}*"}
+    return [marks.get(type(cell), "{}").format(escape_markdown(cell)) for cell in row]
 
 
 def markdown(report: Report) -> str:
     """The whole report; figures are files under figures/."""
     parts = [f"# {escape_markdown(report.title)}"]
-    parts += _cells(report.paragraphs, escape_markdown, "**{}**", "*{}*")
+    parts += _cells(report.paragraphs)
     for item in report.items:
         title = escape_markdown(item.title)
         image = f"![{title}](figures/{item.name}.png)"
@@ -166,7 +164,7 @@ def markdown_table(table: Table) -> str:
     rows = [
         [escape_markdown(head) for head in table.header],
         [":--" if align == "l" else "--:" for align in table.alignments],
-        *(_cells(row, escape_markdown, "**{}**", "*{}*") for row in table.rows),
+        *map(_cells, table.rows),
     ]
     return "\n".join(f"| {' | '.join(row)} |" for row in rows)
 
@@ -227,59 +225,6 @@ def html_page(report: Report, files: Mapping[str, bytes]) -> str:
 {body}</body>
 </html>
 """
-
-
-# LaTeX: each table in a file of its own
-
-MAX_LATEX_ROWS = 40
-"""The rows of a table that fit on a page; a longer table is continued on the next."""
-
-_LATEX_CHARACTERS = str.maketrans(
-    {character: rf"\{character}" for character in "{}&%$#_"}
-    | {character: f"{{{character}}}" for character in "[]*"}
-    | {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"}
-    | {"<": r"\textless{}", ">": r"\textgreater{}", "|": r"\textbar{}"}
-    | {"±": r"$\pm$", "−": "$-$", "×": r"$\times$", "²": "$^2$", "≥": r"$\geq$", "≤": r"$\leq$"}
-    | {"α": r"$\alpha$", "β": r"$\beta$", "ν": r"$\nu$", "χ": r"$\chi$"}
-    | {"–": "--", "—": "---", "“": "``", "”": "''", "\u00a0": "~"}
-)
-
-
-def escape_latex(text: str) -> str:
-    """Text without any meaning to TeX, on one line."""
-    return _one_line(text).translate(_LATEX_CHARACTERS)
-
-
-def latex_table(table: Table) -> str:
-    """One table, in parts if it is long and scaled down if it is wide.
-
-    Needs the packages booktabs, caption and graphicx.
-    """
-    words = escape_latex(f"{table.title}. {table.caption}")
-    caption = rf"\caption{{{words}}} \label{{tab:{table.name}}}"
-    head = " & ".join(map(escape_latex, table.header))
-    parts = []
-    for start in range(0, len(table.rows), MAX_LATEX_ROWS):
-        body = ""
-        for i, row in enumerate(table.rows[start : start + MAX_LATEX_ROWS], start):
-            rule = "\\midrule\n" if i > start and i in table.group_starts else ""
-            cells = _cells(row, escape_latex, r"\textbf{{{}}}", r"\textit{{{}}}")
-            body += f"{rule}{' & '.join(cells)} \\\\\n"
-        parts.append(rf"""\begin{{table}}[htbp]
-\centering
-{caption}
-\small
-\resizebox{{\ifdim\width>\linewidth\linewidth\else\width\fi}}{{!}}{{%
-\begin{{tabular}}{{{table.alignments}}}
-\toprule
-{head} \\
-\midrule
-{body}\bottomrule
-\end{{tabular}}}}
-\end{{table}}
-""")
-        caption = rf"\caption*{{Table~\ref{{tab:{table.name}}}, continued.}}"
-    return "\n".join(parts)
 
 
 # The terminal

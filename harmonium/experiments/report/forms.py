@@ -130,8 +130,6 @@ CAPTIONS = {
     "median. All runs: everything that the finished test folds took, if done one run after the "
     "other. Memory: the largest of any process, which may have done other runs before. The paper "
     "reports about 48 CPU-hours for training a DRBM on its MajorMiner data.",
-    "unfinished": "An arm is a model on a dataset, trained in one way. Means are over the test "
-    "folds that are finished.",
 }
 """Of the tables and figures whose caption is always the same."""
 
@@ -639,15 +637,6 @@ def times_table(summary: Summary) -> Table:
             record["Memory, MB"] = f"{memory.max():,.0f}"
         records.append(record)
     return Table("times", "Time and memory", CAPTIONS["times"], records)
-
-
-def unfinished_table(summary: Summary) -> Table:
-    """A row per arm that lacks test folds."""
-    records = []
-    for arm in summary.unfinished:
-        finished = {"Test folds": f"{arm.n_finished}/{summary.recipe.n_folds}"}
-        records.append({"Dataset": arm.axes["dataset"], "Arm": summary.arm_name(arm)} | finished)
-    return Table("unfinished", "Not finished", CAPTIONS["unfinished"], records)
 
 
 FORMS: dict[str, Callable[[Summary], Items]] = {

@@ -29,11 +29,9 @@ from harmonium.library.learning.examples import (
     TrainingSet,
     by_columns,
     group_tracks,
-    read_training_set,
 )
 from harmonium.library.learning.train import TrainingOptions, train
-from harmonium.library.store.opinions import judge, label_matrix
-from harmonium.library.tagger import Tagger, builtin_extractor, builtin_model, thresholds_for
+from harmonium.library.tagger import Tagger, thresholds_for
 
 KILLED = HELPERS / "killed.py"
 QUICK = functools.partial(fitting.fit, to_try=(Hyperparameters(0.01, 0.1),), n_hidden=10)
@@ -384,35 +382,6 @@ def test_a_worker_that_does_not_see_the_files_leaves_the_fit_to_the_caller(tmp_p
     found, model = fitting._next(SimpleNamespace(next=lambda: lost))
     assert found is task
     assert model.held_out_.shape == truth.shape
-
-
-def test_files_hold_what_memory_would_with_the_built_in_model(tmp_path, monkeypatch):
-    monkeypatch.setattr(examples_module, "BLOCK", 7)
-    n_more, n_features = len(builtin_model().vocabulary), Tagger(builtin_model()).n_features
-    with Library.open(tmp_path / "library.db") as library:
-        ids, *_ = small_library.fill(library, 40, artists=20)
-        X = np.random.default_rng(0).normal(size=(40, n_features)).astype(np.float32)
-        library.tracks.put_features(ids, X, extractor=builtin_extractor())
-        judged = judge(library.opinions.triples())
-        ids = np.unique(judged["track_id"].to_numpy()).astype(np.int64)
-
-        def labels(some):
-            return label_matrix(judged, some, TAGS, only_answered=ids[3:5])
-
-        (here, by), (there, _) = (
-            read_training_set(library, builtin_extractor(), ids, labels, TAGS, folder)
-            for folder in (None, tmp_path)
-        )
-    assert by == "artist"
-    assert len(set(here.groups)) == 20
-    assert np.isnan(there.Y).any()
-    np.testing.assert_array_equal(there.Y, here.Y)
-    alone, more = (Hyperparameters(0.01, 0.1, more_inputs=more) for more in (False, True))
-    np.testing.assert_array_equal(there.inputs(more), here.inputs(more))
-    assert there.inputs(more).shape == (len(ids), n_features + n_more)
-    np.testing.assert_array_equal(here.inputs(alone), X[ids - 1])
-    P = Tagger(builtin_model()).probabilities(X[ids - 1])
-    np.testing.assert_allclose(there.builtin(7), np.clip(P[:, 7], 1e-4, 1 - 1e-4), atol=1e-5)
 
 
 def test_tracks_of_which_only_a_word_without_meaning_is_said_are_unknown_for_genres(
