@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager, suppress
 from functools import cache
-from multiprocessing import get_context, parent_process, resource_tracker
+from multiprocessing import current_process, get_context, parent_process, resource_tracker
 from multiprocessing.connection import Connection, wait
 from queue import Empty, SimpleQueue
 from typing import Any, TypeVar
@@ -29,6 +29,8 @@ T = TypeVar("T")
 MAX_STARTS = 2  # how many workers may die in a row before one of them was ready
 THREAD_NAME = "waits for a worker"
 READY = b""  # the first message of a worker
+WORKER = "harmonium worker"  # its name
+UNGUARDED = 64  # its exit code if the script that it imports starts workers, too
 
 # Matrix products here are too small to share between cores, and the cores are all at work.
 ONE_THREAD = dict.fromkeys(
@@ -50,7 +52,9 @@ class Worker:
     def __init__(self) -> None:
         context = get_context("spawn")
         self.pipe, theirs = context.Pipe()
-        self.process = context.Process(target=_serve_tasks, args=(theirs,), daemon=True)
+        self.process = context.Process(
+            target=_serve_tasks, args=(theirs,), name=WORKER, daemon=True
+        )
         self.process.start()
         theirs.close()  # so that its end is seen on the pipe
 
@@ -75,6 +79,9 @@ class Processes(Engine):
     """
 
     def __init__(self, jobs: int, *, time_limit: float | None = None) -> None:
+        here = current_process()
+        if here.name == WORKER and getattr(here, "_inheriting", False):  # it imports the script
+            os._exit(UNGUARDED)  # and not with a traceback for each worker
         self.jobs = jobs
         self.time_limit = time_limit
         # Futures with their pickled function and arguments; None: a thread is to end.
@@ -196,12 +203,15 @@ class Processes(Engine):
                 return worker
             except WorkerDied as death:
                 exit_code = death.exit_code
-        self._broken = EngineError(
-            f"The worker processes die before they are ready (exit code {exit_code}); what they "
-            "wrote to standard error says why. In a script, the part that starts the work must "
-            'stand below if __name__ == "__main__":, since every worker imports the script. '
-            "Or do without them: engine='serial'."
-        )
+                if exit_code == UNGUARDED:
+                    break
+        why = f"The worker processes die before they are ready (exit code {exit_code})."
+        if exit_code == UNGUARDED:
+            why = (
+                'Put the call that uses several processes under if __name__ == "__main__": in your '
+                "script. Every worker process imports the script, and would make the call again."
+            )
+        self._broken = EngineError(f"{why} Or do without processes: engine='serial'.")
         raise self._broken
 
     def _receive(self, worker: Worker, seconds: float | None) -> bytes:

@@ -153,8 +153,16 @@ class TestDeaths:
         process = start(script)
         _, errors = process.communicate(timeout=PATIENCE)
         assert process.returncode == 1
-        assert "EngineError: The worker processes die before they are ready" in errors
-        assert 'must stand below if __name__ == "__main__":' in errors
+        *_, message = errors.splitlines()
+        assert 'under if __name__ == "__main__": in your script' in message
+        assert errors.count("Traceback") == 1  # not one for each worker
+        script.write_text("import engine_tasks, multiprocessing as m\n")
+        with script.open("a") as file:  # a worker dies otherwise
+            file.write("if m.current_process().name != 'MainProcess': raise SystemExit(3)\n")
+            file.write("list(engine_tasks.completed(abs, [1], jobs=1))\n")
+        process = start(script)
+        _, errors = process.communicate(timeout=PATIENCE)
+        assert "die before they are ready (exit code 3)" in errors
 
 
 class TestStopping:
