@@ -205,7 +205,10 @@ class ClipNormaliser(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 def read_clips(X: Any) -> list[Any]:
     """The clips of a list, array, series or one-column frame: all paths, or all samples."""
     if isinstance(X, str | os.PathLike | None):
-        raise DataError(f"'X' must be a list of paths or of samples, got {X!r}. Put it in a list.")
+        way_out = "Put it in a list."
+        if X is not None and os.path.isdir(X):  # noqa: PTH112
+            way_out = "List the files of the folder: sorted(pathlib.Path(folder).rglob('*.mp3'))."
+        raise DataError(f"'X' must be a list of paths or of samples, got {X!r}. {way_out}")
     if hasattr(X, "to_numpy"):  # a series or frame of pandas or polars
         X = X.to_numpy()
     if isinstance(X, np.ndarray) and X.ndim == 2 and X.shape[1] == 1 and X.dtype.kind in "OUT":

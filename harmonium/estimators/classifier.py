@@ -4,8 +4,9 @@ Labels are a matrix of tags, or one column of two classes. A matrix is ternary: 
 unknown. Training labels may also be probabilities.
 """
 
+import os
 from abc import abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
@@ -93,7 +94,7 @@ class TagClassifier(ClassifierMixin, StoredEstimator, BaseEstimator):
             raise DataError(
                 f"{type(self).__name__} requires y to be passed, but the target y is None."
             )
-        X = validate_data(self, X, reset=like is None, dtype=[np.float64, np.float32])
+        X = self._numbers(X, reset=like is None)
         if like is None:
             targets = read_targets(y, classes=classes)
         else:
@@ -123,6 +124,11 @@ class TagClassifier(ClassifierMixin, StoredEstimator, BaseEstimator):
             for tag in y:
                 if tag not in tags:
                     hint = did_you_mean(tag, [str(one) for one in tags])
+                    if self.tags_.dtype != object:
+                        hint = (
+                            f" Its tags are the numbers of columns, 0 to {len(tags) - 1}; to name "
+                            "them, fit with a frame, or with a list of tags for each clip."
+                        )
                     raise DataError(
                         f"y names the tag {tag!r}, which the model does not know.{hint}"
                     )
@@ -154,7 +160,20 @@ class TagClassifier(ClassifierMixin, StoredEstimator, BaseEstimator):
     def _features(self, X: Any) -> Floats:
         """Checked and scaled features, (N, D)."""
         check_is_fitted(self)
-        return self._scaling(validate_data(self, X, reset=False, dtype=[np.float64, np.float32]))
+        return self._scaling(self._numbers(X, reset=False))
+
+    def _numbers(self, X: Any, *, reset: bool) -> NDArray[np.floating]:
+        """Checked features, (N, D); those of a new model are at least two clips."""
+        several = hasattr(X, "__iter__") and not (hasattr(X, "columns") or issparse(X))
+        first = next(iter(X), None) if several else X
+        if isinstance(first, str | os.PathLike):
+            name = type(self).__name__
+            raise DataError(
+                f"{name} takes features, but X holds {first!r}. For music files, compute them "
+                f"first: make_pipeline(harmonium.AudioFeatures(), {name}()).fit(paths, y)."
+            )
+        dtype = [np.float64, np.float32]
+        return validate_data(self, X, reset=reset, dtype=dtype, ensure_min_samples=1 + reset)
 
     def _check_linear_in_features(self, what: str) -> None:
         """Refuse weights for raw features if the scaling is not linear."""
@@ -244,8 +263,9 @@ class TagClassifier(ClassifierMixin, StoredEstimator, BaseEstimator):
 
 
 def read_targets(y: Any, *, classes: Any = None) -> Targets:
-    """Labels to learn from: a (n_clips, n_tags) matrix or frame, or (n_clips,) classes."""
+    """Labels to learn from: (n_clips, n_tags), a list of tags by clip, or (n_clips,) classes."""
     # ``classes`` names the two classes of one-dimensional labels, of which ``y`` may hold one.
+    y = _frame_of_lists(y)
     if _is_column(y):
         classes = _two_classes(y if classes is None else classes)
         return Targets(_coded(y, classes, "y"), np.arange(1), classes)
@@ -267,7 +287,7 @@ def read_more_targets(y: Any, like: Targets, *, name: str = "y", soft: bool = Fa
     With ``soft`` they may be probabilities. Where both are named, a frame's columns must be the
     model's tags in the model's order.
     """
-    tags = like.tags
+    tags, y = like.tags, _frame_of_lists(y, like.tags)
     if like.classes is not None and _is_column(y):
         return like._replace(Y=_coded(y, like.classes, name))
     Y, columns = _matrix(y, name, soft=soft), tag_names(y)
@@ -308,6 +328,20 @@ def _matrix(y: Any, name: str, *, soft: bool) -> Floats:
     return Y
 
 
+def _frame_of_lists(y: Any, tags: Iterable[Any] | None = None) -> Any:
+    """A frame of 0 and 1 with a column for each tag, if y has a list of tags for each clip."""
+    rows = y.to_list() if hasattr(y, "to_list") else y
+    if not isinstance(rows, list | tuple | np.ndarray) or not len(rows):
+        return y
+    is_list = isinstance(rows[0], list | tuple | set) and all(
+        hasattr(one, "__len__") for one in rows
+    )
+    if not is_list or not any(isinstance(tag, str) for one in rows for tag in one):
+        return y
+    names = sorted({str(tag) for one in rows for tag in one}) if tags is None else tags
+    return pl.DataFrame({str(name): [float(name in one) for one in rows] for name in names})
+
+
 def _is_column(y: Any) -> bool:
     return not issparse(y) and np.asarray(y).ndim == 1
 
@@ -331,7 +365,8 @@ def _two_classes(y: Any) -> NDArray[Any]:
     if kind != "binary":
         raise DataError(
             f"Only binary classification is supported. The type of the target is {kind}. "
-            "For several tags pass a matrix with one column of 0 / 1 / NaN for each."
+            "For several tags, pass a list of tags for each clip, as in [['rock', 'live'], "
+            "['jazz']], or a matrix with one column of 0 / 1 / NaN for each."
         )
     classes = np.unique(y)
     if len(classes) < 2:

@@ -200,8 +200,8 @@ class GradientTagger(TagClassifier):
         X : (n_clips, n_features) features; array, pandas or polars frame. A large array, such as
             ``numpy.memmap`` gives of a file, is read by blocks and never copied as a whole.
         y : (n_clips, n_tags) labels: 0 absent, 1 present, NaN unknown; or a probability between,
-            as smoothed tags have it. A frame's columns name the tags. Or (n_clips,) with two
-            classes, for one tag.
+            as smoothed tags have it. A frame's columns name the tags. Or a list of tags for each
+            clip. Or (n_clips,) with two classes, for one tag.
         eval_set : (X, y) to stop early on, to correct probabilities by and to set thresholds with,
             without probabilities: pass raw tags where ``y`` is smoothed ones. Without it a random
             ``validation_fraction`` of the clips is held out, and a label p counts as p of a

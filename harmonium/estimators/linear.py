@@ -194,8 +194,8 @@ class SolvedTagger(TagClassifier):
         ----------
         X : (n_clips, n_features) features; array, pandas or polars frame.
         y : (n_clips, n_tags) labels: 0 absent, 1 present, NaN unknown; or a probability between,
-            as smoothed tags have it. A frame's columns name the tags. Or (n_clips,) with two
-            classes, for one tag.
+            as smoothed tags have it. A frame's columns name the tags. Or a list of tags for each
+            clip. Or (n_clips,) with two classes, for one tag.
         eval_set : (X, y) to set thresholds with, without probabilities; without it they are set on
             the clips themselves.
 

@@ -153,6 +153,7 @@ def test_bad_samples_are_told_by_their_row(bad, message):
     ("given", "message"),
     [
         ("a.wav", "Put it in a list"),
+        (Path(__file__).parent, "List the files of the folder: sorted"),
         (["a.wav", np.zeros(RATE)], "X.0. str"),
         ([np.zeros((RATE, 2))], r"X.0. ndarray of float64 with the shape \(22050, 2\)"),
         ([np.zeros(RATE, np.int16)], "X.0. ndarray of int16"),
@@ -160,7 +161,7 @@ def test_bad_samples_are_told_by_their_row(bad, message):
         ([None], "X.0. NoneType"),
         (np.zeros(RATE), r"X.0. float64 of float64 with the shape \(\)"),
     ],
-    ids=["one", "mixed", "stereo", "integers", "ragged", "none", "flat"],
+    ids=["one", "folder", "mixed", "stereo", "integers", "ragged", "none", "flat"],
 )
 def test_other_input_is_refused(given, message):
     for method in (AudioFeatures().fit, AudioFeatures().transform):

@@ -1,6 +1,7 @@
 """Every form of features and labels, and what a scikit-learn user does with a classifier."""
 
 from functools import partial
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -92,6 +93,22 @@ def test_forms_of_labels(train, reference, form):
     assert_same_model(quick(max_epochs=3).fit(train.X, form(train.Y)), reference, train.X)
 
 
+@pytest.mark.parametrize("form", [list, tuple, pd.Series, pl.Series])
+def test_a_list_of_tags_for_each_clip(train, form):
+    """They name the tags, in the order of the alphabet; a clip without tags lacks all of them."""
+    names = sorted(TAGS)
+    Y = np.nan_to_num(train.Y)
+    given = [[names[j] for j in np.flatnonzero(row)] for row in Y]
+    assert [] in given
+    model = quick(max_epochs=3).fit(train.X, form(given))
+    assert model.tags_.tolist() == names
+    assert_same_model(model, quick(max_epochs=3).fit(train.X, Y), train.X)
+    more = [[*tags, "unheard of"] for tags in given]
+    assert model.score(train.X, more) == model.score(train.X, Y)
+    pair = (train.X, given)
+    assert quick(max_epochs=1).fit(*pair, eval_set=pair).tags_.tolist() == names
+
+
 def test_one_column_of_two_named_classes(train, held_out):
     names = np.array(["absent", "present"])
     y, y_new = names[train.Y[:, 0].astype(int)], names[held_out.Y[:, 0].astype(int)]
@@ -136,8 +153,11 @@ def test_known_tags_by_name_and_probabilities_as_a_frame(train, held_out):
     frame = model.predict_frame(held_out.X)
     assert frame.columns == names
     np.testing.assert_array_equal(frame.to_numpy(), model.predict_proba(held_out.X))
-    with pytest.raises(DataError, match="tag 'tag x'"):
+    with pytest.raises(DataError, match=r"tag 'tag x'.* Did you mean"):
         model.complete(held_out.X, {"tag x": 1})
+    model = quick(max_epochs=1).fit(train.X, train.Y)
+    with pytest.raises(DataError, match=r"0 to 3; to name them, fit with a frame"):
+        model.complete(held_out.X, {"tag 1": 1})
 
 
 # Bad input: each case is refused with an error that says what was wrong and where.
@@ -214,6 +234,21 @@ def test_features_that_cannot_be_used(train, fitted, case):
         quick().fit(*train, eval_set=(X, train.Y))
 
 
+@pytest.mark.parametrize("form", [list, np.array, pd.Series, lambda paths: [*map(Path, paths)]])
+def test_paths_instead_of_features_are_told_where_to_go(train, fitted, form):
+    paths = [f"{i}.mp3" for i in range(len(train.X))]
+    for use in (lambda X: quick().fit(X, train.Y), fitted.predict_proba):
+        with pytest.raises(DataError, match=r"0\.mp3.*make_pipeline\(harmonium\.AudioFeatures\(\)"):
+            use(form(paths))
+
+
+def test_one_clip_is_not_enough_to_learn_from(train, fitted):
+    for X, Y in ((train.X[:1], train.Y[:1]), (train.X[:1], [["rock"]])):
+        with pytest.raises(ValueError, match=r"1 sample.*minimum of 2 is required by Disc"):
+            quick().fit(X, Y)
+    assert fitted.predict_proba(train.X[:1]).shape == (1, 4)
+
+
 FIT, GO_ON, VALIDATE, ASK = "fit", "go on", "validate", "ask"
 
 
@@ -276,7 +311,10 @@ def test_tags_without_a_known_label_are_named(train):
 @pytest.mark.parametrize(
     ("y", "message"),
     [
-        (np.arange(300) % 3, "Only binary classification is supported.* pass a matrix"),
+        (
+            np.arange(300) % 3,
+            "Only binary classification is supported.* a list of tags .* a matrix",
+        ),
         (np.linspace(0, 1, 300), "Unknown label type: continuous"),
         (np.zeros(300), "only one class, 0.0"),
         (np.full(300, "rock"), "only one class, 'rock'"),
