@@ -6,7 +6,7 @@ unknown. Training labels may also be probabilities.
 
 import os
 from abc import abstractmethod
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
@@ -38,6 +38,7 @@ from harmonium.evaluation import auc_per_tag
 
 ScaleFeatures = Literal["auto", "standard", "quantile", "idf", "none"]
 
+NUMBERED = " Its tags are numbers; to name them, fit with a frame or a list of tags for each clip."
 MAX_TO_SCALE_BY = 10_000  # most clips used to choose a scaling and its quantiles
 MOSTLY_ZERO = 0.8  # share of zeros above which features are taken for words
 HEAVY_TAILS = 5.0  # median kurtosis above which features go through their quantiles; normal: 3
@@ -124,11 +125,7 @@ class TagClassifier(ClassifierMixin, StoredEstimator, BaseEstimator):
             for tag in y:
                 if tag not in tags:
                     hint = did_you_mean(tag, [str(one) for one in tags])
-                    if self.tags_.dtype != object:
-                        hint = (
-                            f" Its tags are the numbers of columns, 0 to {len(tags) - 1}; to name "
-                            "them, fit with a frame, or with a list of tags for each clip."
-                        )
+                    hint = hint if self.tags_.dtype == object else NUMBERED
                     raise DataError(
                         f"y names the tag {tag!r}, which the model does not know.{hint}"
                     )
@@ -328,18 +325,16 @@ def _matrix(y: Any, name: str, *, soft: bool) -> Floats:
     return Y
 
 
-def _frame_of_lists(y: Any, tags: Iterable[Any] | None = None) -> Any:
+def _frame_of_lists(y: Any, tags: NDArray[Any] | None = None) -> Any:
     """A frame of 0 and 1 with a column for each tag, if y has a list of tags for each clip."""
     rows = y.to_list() if hasattr(y, "to_list") else y
-    if not isinstance(rows, list | tuple | np.ndarray) or not len(rows):
+    lists = isinstance(rows, list | tuple) and all(isinstance(x, list | tuple | set) for x in rows)
+    if not lists or not any(isinstance(tag, str) for one in rows for tag in one):
         return y
-    is_list = isinstance(rows[0], list | tuple | set) and all(
-        hasattr(one, "__len__") for one in rows
-    )
-    if not is_list or not any(isinstance(tag, str) for one in rows for tag in one):
-        return y
+    if tags is not None and tags.dtype != object:
+        raise DataError(f"y names tags, but the model was fitted on an array.{NUMBERED}")
     names = sorted({str(tag) for one in rows for tag in one}) if tags is None else tags
-    return pl.DataFrame({str(name): [float(name in one) for one in rows] for name in names})
+    return pl.DataFrame({name: [float(name in one) for one in rows] for name in names})
 
 
 def _is_column(y: Any) -> bool:

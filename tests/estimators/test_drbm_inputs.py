@@ -156,8 +156,10 @@ def test_known_tags_by_name_and_probabilities_as_a_frame(train, held_out):
     with pytest.raises(DataError, match=r"tag 'tag x'.* Did you mean"):
         model.complete(held_out.X, {"tag x": 1})
     model = quick(max_epochs=1).fit(train.X, train.Y)
-    with pytest.raises(DataError, match=r"0 to 3; to name them, fit with a frame"):
+    with pytest.raises(DataError, match=r"tag 'tag 1'.* to name them, fit with a frame"):
         model.complete(held_out.X, {"tag 1": 1})
+    with pytest.raises(DataError, match="to name them, fit with a frame"):
+        model.score(held_out.X, [["tag 1"], *[[]] * (len(held_out.X) - 1)])
 
 
 # Bad input: each case is refused with an error that says what was wrong and where.

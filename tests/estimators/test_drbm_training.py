@@ -60,9 +60,8 @@ def test_a_tag_or_all_may_be_unknown_in_the_validation_clips(train, held_out):
     assert quick(max_epochs=3, patience=1).fit(*train, eval_set=nothing).n_iter_ == 3
 
 
-@pytest.mark.parametrize("n_clips", [1, 2])
-def test_one_or_two_clips_are_enough_to_fit(train, n_clips):
-    model = quick(max_epochs=3).fit(train.X[:n_clips], train.Y[:n_clips])
+def test_two_clips_are_enough_to_fit(train):
+    model = quick(max_epochs=3).fit(train.X[:2], train.Y[:2])
     P = model.predict_proba(train.X)
     assert ((P > 0) & (P < 1)).all()
 
