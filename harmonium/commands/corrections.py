@@ -105,14 +105,10 @@ def say(
 
 def _is_track(word: str) -> bool:
     """Whether a word after the first one is a track and not a tag."""
-    from harmonium.library.store.tracks import track_number
-
     path = Path(word).expanduser()
-    return (
-        track_number(word) is not None
-        or (word.endswith("/") and path.is_dir())
-        or (bool(path.suffix) and path.is_file())
-    )
+    if word.startswith("#"):
+        return word[1:].isdecimal()
+    return path.is_dir() if word.endswith("/") else path.suffix != "" and path.is_file()
 
 
 def review(

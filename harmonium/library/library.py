@@ -249,14 +249,12 @@ class Library:
 
     def tracks_of(self, *named: TrackName) -> list[Track]:
         """The tracks of these names and, of folders, all that are in them; each once."""
-        found: dict[int, Track] = {}
+        found: dict[int, None] = {}
         for one in named:
-            if isinstance(one, str | Path) and Path(one).expanduser().is_dir():
-                inside = self.tracks.many([number for number, _ in self.tracks.files_of(one)])
-            else:
-                inside = [self.track(one)]
-            found |= {track.id: track for track in inside}
-        return list(found.values())
+            is_folder = isinstance(one, str | Path) and Path(one).expanduser().is_dir()
+            ids = [n for n, _ in self.tracks.files_of(one)] if is_folder else [self.track(one).id]
+            found |= dict.fromkeys(ids)
+        return self.tracks.many([*found])
 
     def index(
         self,
@@ -698,13 +696,10 @@ class Library:
         The tags are those that `write` writes. A hit of `search` also has the tags that were
         searched for, where they reach the thresholds of `tag`.
         """
-        asked: dict[int, dict[str, float]] = {}
-        for one in tracks:
-            if isinstance(one, modules.snapshot.Hit):
-                asked[one.track.id] = one.tags
-            else:
-                asked[self.track(one).id] = {}
-        ids, snapshot = list(asked), self.snapshot()
+        Hit, snapshot = modules.snapshot.Hit, self.snapshot()
+        hits = ((x.track, x.tags) if isinstance(x, Hit) else (self.track(x), {}) for x in tracks)
+        asked = {track.id: tags for track, tags in hits}
+        ids = list(asked)
         wanted = modules.write.wanted_tags(
             self, ids, owner=owner, precision=modules.tagger.USUAL_PRECISION
         )
