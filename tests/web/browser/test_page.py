@@ -3,6 +3,7 @@
 import base64
 import re
 from dataclasses import replace
+from pathlib import Path
 
 import httpx
 import numpy as np
@@ -139,6 +140,21 @@ def test_play_goes_on_over_views_and_obeys_keys(page, address):
     spectrum.click(position={"x": 30, "y": 20})
     expect(bar.get_by_role("button", name="Pause")).to_be_visible()
     page.wait_for_function("() => document.querySelector('.spectrum img').naturalWidth === 1200")
+
+
+@pytest.mark.parametrize("width", ["wide", "narrow"])
+def test_a_missing_file_is_said_to_be_missing(browser, address, width):
+    track = httpx.get(f"{address}/api/v1/search").json()["hits"][0]
+    path = httpx.get(f"{address}/api/v1/tracks/{track['id']}").json()["file"]
+    away = Path(path).rename(f"{path}.away")
+    try:
+        with opened_page(browser, width, expected=["404"]) as page:
+            go(page, address)
+            page.get_by_role("button", name=f"Play {track['title']}", exact=True).click()
+            bar = page.get_by_role("region", name="Player")
+            expect(bar).to_contain_text("This file is missing")
+    finally:
+        away.rename(path)
 
 
 def test_bars_show_where_a_tag_is_strongest_and_lead_there(page, address):

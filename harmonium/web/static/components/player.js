@@ -22,7 +22,13 @@ audio.addEventListener("pause", () => tell({ playing: false }));
 audio.addEventListener("ended", () => skip(1));
 audio.addEventListener("seeked", () => position.set(audio.currentTime));
 audio.addEventListener("loadedmetadata", () => tell({ length: audio.duration }));
-audio.addEventListener("error", () => tell({ playing: false, problem: "This browser cannot play this file." }));
+audio.addEventListener("error", async () => {
+  const source = audio.src;
+  const answer = await fetch(source, { headers: { Range: "bytes=0-0" } }).catch(() => null);
+  if (audio.src !== source) return; // Another track plays by now.
+  const problem = answer?.status === 404 ? "This file is missing. Index its folder again." : "This browser cannot play this file.";
+  tell({ playing: false, problem });
+});
 
 function follow() {
   position.set(audio.currentTime);
