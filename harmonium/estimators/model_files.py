@@ -18,7 +18,7 @@ from safetensors.numpy import load, save
 from harmonium import __version__
 from harmonium.arrays import Arrays, Doubles, Floats
 from harmonium.errors import DataError, ModelFileError
-from harmonium.files import write_atomically
+from harmonium.files import check_writable, write_atomically
 
 FORMAT = 1  # version of the format; a model with a higher one is refused
 MAX_SCALED = 1e30  # of features; the sums of larger ones would overflow single precision
@@ -74,15 +74,8 @@ def from_bytes(
 
 def write_model(path: PathLike, arrays: Arrays, description: dict[str, Any]) -> None:
     """Write arrays and a JSON description; an interrupted write leaves the old file or none."""
-    path = Path(path)
-    if not path.parent.is_dir():
-        raise ModelFileError(
-            f"The model cannot be saved as '{path}': there is no folder '{path.parent}'. "
-            "Create it first."
-        )
-    if path.is_dir():
-        raise ModelFileError(f"'{path}' is a folder. Give the name of a file in it.")
-    write_atomically(path, to_bytes(arrays, description))
+    check_writable(path)
+    write_atomically(Path(path), to_bytes(arrays, description))
 
 
 def read_model(path: PathLike) -> tuple[Arrays, dict[str, Any]]:

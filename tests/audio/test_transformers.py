@@ -78,17 +78,6 @@ def test_it_needs_no_fit_and_processes_give_the_same_bits(paths, expected):
         assert AudioFeatures(n_jobs=n_jobs).transform(paths).tobytes() == expected.tobytes()
 
 
-def test_a_cache_remembers_files(paths, expected, tmp_path, monkeypatch):
-    features = AudioFeatures(cache=tmp_path / "cache")
-    assert (features.transform(paths) == expected).all()
-
-    def never(*_):
-        raise AssertionError("It was computed again.")
-
-    monkeypatch.setattr(audio.Extractor, "extract", never)
-    assert (features.transform(paths) == expected).all()
-
-
 def test_samples_are_resampled_and_cut_like_files(tmp_path):
     samples = music(14)
     path = write_sndfile(tmp_path / "a.wav", samples[:, None], 16_000, subtype="FLOAT")

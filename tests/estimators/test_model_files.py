@@ -16,7 +16,7 @@ from sklearn.base import clone
 from tagging_data import altered, quick
 
 from harmonium import DiscriminativeRBM
-from harmonium.errors import ModelFileError
+from harmonium.errors import DataError, ModelFileError
 from harmonium.estimators import ChainTagger, GenerativeRBM, LogisticTagger, MLPTagger, SVMTagger
 from harmonium.estimators.model_files import from_bytes
 
@@ -112,9 +112,9 @@ def test_bytes_are_what_a_file_holds(fitted, path, train):
 
 
 def test_what_cannot_be_saved(fitted, tmp_path):
-    with pytest.raises(ModelFileError, match=r"there is no folder '.*missing'. Create it first"):
+    with pytest.raises(DataError, match=r"there is no folder '.*missing'. Create it first"):
         fitted.save(tmp_path / "missing" / "model")
-    with pytest.raises(ModelFileError, match=r"is a folder. Give the name of a file in it"):
+    with pytest.raises(DataError, match=r"is a folder. Give the name of a file in it"):
         fitted.save(tmp_path)
     # nor where the size of the model was changed after fit
     with pytest.raises(ValueError, match=r"\'U\': \(8, 4\).*but .*\'U\': \(5, 4\)"):

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from harmonium.errors import DataError
-from harmonium.estimators import DiscriminativeRBM, GenerativeRBM, LogisticTagger, MLPTagger
+from harmonium.estimators import DiscriminativeRBM, LogisticTagger, MLPTagger
 from harmonium.estimators.gradient_tagger import fit_stacked
 from harmonium.evaluation import auc_per_tag
 from harmonium.rbm.inference import _mean_auc
@@ -59,16 +59,6 @@ def test_a_stack_trains_each_model_as_fit_does(data, kind):
             np.testing.assert_allclose(stacked.history_[name], alone.history_[name], atol=atol)
         assert stacked.best_epoch_ == alone.best_epoch_
         np.testing.assert_allclose(stacked.thresholds_, alone.thresholds_, atol=1e-4)
-
-
-def test_sampling_models_learn_as_well_as_alone(data):
-    X, Y = data
-    train, valid = splits(len(X), 2, 80)
-    for make in (DiscriminativeRBM, GenerativeRBM):
-        models = [make(n_hidden=5, random_state=i, max_epochs=20) for i in range(2)]
-        fit_stacked(models, X, Y, train, valid)
-        for model, v in zip(models, valid, strict=True):
-            assert auc_per_tag(Y[v], model.predict_proba(X[v])).mean > 0.7
 
 
 def test_models_may_have_different_numbers_of_clips_and_unknown_tags(data):

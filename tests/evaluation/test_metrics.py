@@ -10,7 +10,6 @@ from functools import partial
 
 import numpy as np
 import pandas as pd
-import polars as pl
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
@@ -271,29 +270,6 @@ def test_nothing_to_rank_is_undefined_without_a_warning(shape):
         assert len(result) == shape[1]
         assert set(result.reasons) == set(range(shape[1]))
         assert np.isnan(result.mean)
-
-
-def test_frames_and_lists_are_read_as_arrays():
-    Y = np.array([[1.0, 0.0], [0.0, 1.0], [0.0, NAN], [1.0, 0.0]])
-    S = np.array([[0.9, 0.1], [0.2, 0.1], [0.95, 0.5], [0.8, 0.05]])
-    expected = auc_per_tag(Y, S)
-    for frame in (pd.DataFrame, pl.from_numpy, np.ndarray.tolist):
-        np.testing.assert_array_equal(auc_per_tag(frame(Y), frame(S)), expected)
-    whole = np.array([[True, False], [False, True]])
-    for dtype in (bool, int, np.float32):
-        assert auc_per_tag(whole.astype(dtype), whole.astype(dtype)).mean == 1
-
-
-def test_the_arguments_are_left_as_they_were():
-    Y, S = random_case(np.random.default_rng(2), unknown=0.2)
-    Y, S = np.asfortranarray(Y), np.asfortranarray(S)  # whose transpose needs no copy
-    before = Y.copy(), S.copy()
-    auc_per_tag(Y, S)
-    average_precision_per_tag(Y, S)
-    precision_at_k_per_tag(Y, S, k=5)
-    auc_per_clip(Y, S)
-    np.testing.assert_array_equal(Y, before[0])
-    np.testing.assert_array_equal(S, before[1])
 
 
 # Calibration

@@ -5,9 +5,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import soundfile
 from builtin_model import corpus as corpora
-from builtin_model import making, not_music
+from builtin_model import making
 from builtin_model.card import model_card
 from builtin_model.corpus import Corpus, join, labelled, shared_heads
 from builtin_model.vocabulary import FEATURE, GROUPS, shared_vocabulary
@@ -211,21 +210,6 @@ def test_few_other_sounds_count_as_much_as_much_music():
     assert (head(music)[:, 0] > 0.5).mean() == pytest.approx(
         (head(others)[:, 0] < 0.5).mean(), abs=0.1
     )
-
-
-def test_sounds_that_are_no_music_are_the_same_each_time(tmp_path, monkeypatch):
-    monkeypatch.setattr(
-        not_music, "SHARES", {"speech": 0.0, "noise": 0.5, "tones": 0.25, "silence": 0.25}
-    )
-    first, again, other = (
-        not_music.make_examples(part, tmp_path / name, 24)
-        for part, name in (("learn", "a"), ("learn", "b"), ("test", "c"))
-    )
-    assert [file.read_bytes() for file in first] == [file.read_bytes() for file in again]
-    assert len({file.name for file in first}) == 24
-    kinds = [{file.stem.split("-")[2] for file in files} for files in (first, other)]
-    assert kinds[0] & kinds[1] == {"nothing", "room"}
-    assert not soundfile.read(next(file for file in first if "nothing" in file.name))[0].any()
 
 
 # The same sound in other files, and features without what a change of volume changes.

@@ -37,17 +37,6 @@ from harmonium.arrays import Floats, Ids, Mask
 from harmonium.data.tag_names import GenreTree, normalise_names, normalise_tag, possible_parts
 from harmonium.errors import DataError, LibraryError
 from harmonium.library.store import database
-from harmonium.library.store.database import (
-    LibraryPart,
-    LibraryVersion,
-    batches,
-    damaged,
-    make_table,
-    pairs,
-    read_frame,
-    replace_rows,
-    storable,
-)
 from harmonium.library.store.schema import BLOCK, opinion, people_count, spelling, tag
 from harmonium.library.store.schema import change as change_table
 from harmonium.library.store.schema import person as people_table
@@ -94,7 +83,7 @@ class Person:
     n_tracks: int  # tracks that they have opinions about now
 
 
-class Opinions(LibraryPart):
+class Opinions(database.LibraryPart):
     """What people say about the tracks of a library."""
 
     def people(self) -> list[Person]:
@@ -128,7 +117,7 @@ class Opinions(LibraryPart):
         given = {1: present, -1: absent, 0: retract}
         now = self._library.renamed_tags()
         spelt = [
-            (storable(now.get(normalise_tag(name), name)), value)
+            (database.storable(now.get(normalise_tag(name), name)), value)
             for value, names in given.items()
             for name in names
         ]
@@ -143,7 +132,7 @@ class Opinions(LibraryPart):
         rows = [(person, id, name, value) for id in ids for name, value in spelt if value]
         schema = {"person": pl.String, "track_id": pl.Int64, "tag": pl.String, "value": pl.Int8}
         files = people_table.c.kind == "file"
-        themselves = people_table.c.name == storable(person).strip()
+        themselves = people_table.c.name == database.storable(person).strip()
         with self._library.begin() as connection:
             ended = 0
             for value, whose in ((1, files), (-1, files), (0, themselves)):
@@ -153,7 +142,7 @@ class Opinions(LibraryPart):
                     opinion.c.person_id.in_(sa.select(people_table.c.id).where(whose)),
                     *([opinion.c.value == -value] if value else []),
                 ]
-                for some in batches(ids):
+                for some in database.batches(ids):
                     ended += _end(connection, change, opinion.c.track_id.in_(some), *conditions)
             frame = pl.DataFrame(rows, schema=schema, orient="row")
             began = self.add_triples(frame, change=change, kind="person")
@@ -164,7 +153,7 @@ class Opinions(LibraryPart):
         """End all opinions about tracks; how many ended."""
         ended = 0
         with self._library.begin() as connection:
-            for some in batches(map(int, ids)):
+            for some in database.batches(map(int, ids)):
                 ended += _end(connection, change, opinion.c.track_id.in_(some))
                 recount_people(connection, some)
         return ended
@@ -242,7 +231,7 @@ class Opinions(LibraryPart):
             ended = _end_others(connection, coded, change) if replace else 0
             began = 0
             for some in coded.iter_slices(database.CHUNK):
-                make_table(connection, some)
+                database.make_table(connection, some)
                 connection.execute(sa.text(_END_CONTRARY), {"change": change})
                 began += connection.execute(sa.text(_BEGIN), {"change": change, "at": at}).rowcount
                 connection.exec_driver_sql("DROP TABLE incoming")
@@ -257,7 +246,7 @@ class Opinions(LibraryPart):
         if track_ids is None:
             return self._frame()
         ids = np.asarray(track_ids, np.int64).ravel().tolist()
-        pages = list(batches(ids)) or [[]]
+        pages = list(database.batches(ids)) or [[]]
         return pl.concat([self._frame(opinion.c.track_id.in_(page)) for page in pages])
 
     def of_track(self, track_id: int) -> list[tuple[str, str, int]]:
@@ -281,7 +270,7 @@ class Opinions(LibraryPart):
         )
         schema = {"tag": pl.String, "n_tracks": pl.Int64, "n_people": pl.Int64}
         with self._library.connect() as connection:
-            frame = read_frame(connection, query, schema)
+            frame = database.read_frame(connection, query, schema)
         return frame.sort("n_tracks", "tag", descending=[True, False])
 
     def spellings(self) -> dict[str, str]:
@@ -302,9 +291,11 @@ class Opinions(LibraryPart):
         query = sa.select(*(opinion.c[name] for name in schema)).where(_IN_FORCE, *conditions)
         query = query.order_by(opinion.c.track_id, opinion.c.tag_id, opinion.c.person_id)
         with self._library.connect() as connection:
-            people, tags = (pairs(connection, one.c.id, one.c.name) for one in (people_table, tag))
+            people, tags = (
+                database.pairs(connection, one.c.id, one.c.name) for one in (people_table, tag)
+            )
             try:
-                return read_frame(connection, query, schema).select(
+                return database.read_frame(connection, query, schema).select(
                     person=pl.col("person_id").replace_strict(people, return_dtype=pl.String),
                     track_id="track_id",
                     tag=pl.col("tag_id").replace_strict(tags, return_dtype=pl.String),
@@ -312,7 +303,7 @@ class Opinions(LibraryPart):
                     at=pl.col("at").cast(pl.Datetime("us", "UTC")),
                 )
             except (pl.exceptions.PolarsError, TypeError) as error:
-                raise damaged("a tag refers to a missing person or name") from error
+                raise database.damaged("a tag refers to a missing person or name") from error
 
 
 def _distinct(column: sa.Column[Any]) -> sa.Function[Any]:
@@ -322,14 +313,14 @@ def _distinct(column: sa.Column[Any]) -> sa.Function[Any]:
 def _ids(connection: sa.Connection, table: sa.Table, names: pl.Series, **values: str) -> pl.Series:
     """The numbers of tags or people (n,), null for empty names; new names get new numbers."""
     distinct = names.unique(maintain_order=True)
-    stored = pl.Series([storable(name).strip() for name in distinct], dtype=pl.String)
+    stored = pl.Series([database.storable(name).strip() for name in distinct], dtype=pl.String)
     if table is tag:
         stored = normalise_names(stored)
-    known = pairs(connection, table.c.name, table.c.id)
+    known = database.pairs(connection, table.c.name, table.c.id)
     new = [name for name in stored.unique(maintain_order=True) if name and name not in known]
     if new:
         connection.execute(sa.insert(table), [{"name": name, **values} for name in new])
-        known = pairs(connection, table.c.name, table.c.id)
+        known = database.pairs(connection, table.c.name, table.c.id)
     numbers = pl.Series([known.get(name) for name in stored], dtype=pl.Int64)
     return names.replace_strict(distinct, numbers, return_dtype=pl.Int64).alias(f"{table.name}_id")
 
@@ -348,13 +339,13 @@ def _without_contrary_files(connection: sa.Connection, coded: pl.DataFrame) -> p
         .where(_IN_FORCE, people_table.c.kind == "person")
     )
     schema = {"track_id": pl.Int64, "tag_id": pl.Int64, "value": pl.Int8}
-    contrary = read_frame(connection, query, schema)
+    contrary = database.read_frame(connection, query, schema)
     return coded.join(contrary, on=list(schema), how="anti", maintain_order="left")
 
 
 def _end_others(connection: sa.Connection, rows: pl.DataFrame, change: int) -> int:
     """End what the same people say about other tracks or with other tags; how many ended."""
-    make_table(connection, rows.select(TRIPLE), "kept")
+    database.make_table(connection, rows.select(TRIPLE), "kept")
     connection.exec_driver_sql("CREATE INDEX kept_key ON kept (track_id, tag_id, person_id)")
     ended = connection.execute(sa.text(_END_OTHERS), {"change": change}).rowcount
     connection.exec_driver_sql("DROP TABLE kept")
@@ -372,7 +363,7 @@ def _note_spellings(
     counted: Counter[tuple[int, str]] = Counter()
     grouped = said.drop_nulls().group_by("tag_id", "spelling", maintain_order=True).len()
     for tag_id, text, uses in grouped.iter_rows():
-        counted[tag_id, " ".join(storable(text).split())] += uses
+        counted[tag_id, " ".join(database.storable(text).split())] += uses
     if kind == "file":
         mentioned = sa.true() if replace else spelling.c.tag_id.in_({key[0] for key in counted})
         connection.execute(sa.delete(spelling).where(spelling.c.kind == kind, mentioned))
@@ -403,7 +394,7 @@ def recount_people(connection: sa.Connection, track_ids: Iterable[int]) -> None:
         for track_id, n_people in connection.execute(counted):
             people[track_id % BLOCK] = n_people
         values = {"block": block, "people": people.tobytes()}
-        replace_rows(connection, people_count, [values], people_count.c.block == block)
+        database.replace_rows(connection, people_count, [values], people_count.c.block == block)
 
 
 def people_of(connection: sa.Connection, track_ids: Ids) -> Ids:
@@ -517,8 +508,8 @@ def with_kinds(opinions: pl.DataFrame, tree: GenreTree) -> pl.DataFrame:
         return opinions
     canonical = {name: tree.canonical(name) for name in opinions["tag"].unique()}
     opinions = opinions.with_columns(pl.col("tag").replace_strict(canonical))
-    pairs = [(name, above) for name in opinions["tag"].unique() for above in tree.ancestors(name)]
-    above = pl.DataFrame(pairs, schema={"tag": pl.String, "above": pl.String}, orient="row")
+    kinds = [(name, above) for name in opinions["tag"].unique() for above in tree.ancestors(name)]
+    above = pl.DataFrame(kinds, schema={"tag": pl.String, "above": pl.String}, orient="row")
     implied = opinions.filter(pl.col("value") > 0).join(above, on="tag")
     implied = implied.with_columns(tag=pl.col("above")).select(opinions.columns)
     key = ["person", "track_id", "tag"]
@@ -625,7 +616,7 @@ class VerdictTable:
         rows = rows[np.lexsort((tags[rows], -said, tracks[rows]))]
         return cls(tree, names.to_list(), tracks[rows], tags[rows], verdicts[rows] == 1)
 
-    def brought_up_to(self, library: Library, since: LibraryVersion) -> VerdictTable:
+    def brought_up_to(self, library: Library, since: database.LibraryVersion) -> VerdictTable:
         """The table as it is now, if this one is of the version ``since``."""
         touched = _touched(library, since)
         if library.genres() != self.tree or len(touched) > MAX_TOUCHED:
@@ -688,7 +679,7 @@ def _read_opinions(
     return pl.concat(parts)
 
 
-def _touched(library: Library, since: LibraryVersion) -> Ids:
+def _touched(library: Library, since: database.LibraryVersion) -> Ids:
     """The tracks whose opinions have begun or ended since then."""
     # Answers of one sitting go on being added to its change, so the last one is looked at again.
     begun = sa.select(opinion.c.track_id).where(opinion.c.id > since.opinion)
