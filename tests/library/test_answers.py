@@ -36,8 +36,6 @@ from harmonium.library.tagger import (
 from harmonium.library.tagging import stored_tags
 from harmonium.library.write import wanted_tags
 
-JAZZ = small_library.TAGS.index("jazz")
-
 
 @pytest.fixture
 def anywhere(library):
