@@ -21,7 +21,6 @@ FOLDER = value(
     "--folder",
     "-f",
 )
-MIN_WIDTH_FOR_TITLES = 110  # columns of a terminal needed to show titles of datasets
 
 
 @app.command("list")
@@ -39,7 +38,7 @@ def list_datasets(folder: Path | None = FOLDER, as_json: bool = options.JSON) ->
     facts = [{name: getattr(info, name) for name in names} for info in infos]
     out.json([one | {"folder": found[one["name"]] and str(found[one["name"]])} for one in facts])
     roots = datasets.data_folders(folder)
-    columns = ["Name", ">Items", ">Tags", ">Features", ">Triples", "Audio", "Folder"]
+    columns = ("Name", ">Items", ">Tags", ">Features", ">Triples", "Audio", "Folder")
     rows: list[list[Cell]] = [
         [
             info.name,
@@ -50,9 +49,6 @@ def list_datasets(folder: Path | None = FOLDER, as_json: bool = options.JSON) ->
         ]
         for info, path in zip(infos, found.values(), strict=True)
     ]
-    if out.is_terminal and out.console.width >= MIN_WIDTH_FOR_TITLES:
-        columns.append("What it is")
-        rows = [[*row, Text(info.title, "dim")] for row, info in zip(rows, infos, strict=True)]
     out.table(columns, rows)
     out.hint("", Text("Searched: " + ", ".join(map(_short, roots)), style="dim"))
     missing = next((name for name, path in found.items() if path is None), None)

@@ -233,17 +233,8 @@ def most_frequent(totals: NDArray[Any], names: pl.Series, n: int) -> NDArray[np.
 
 
 def positions(wanted: Column, names: pl.Series, *, name: str) -> NDArray[np.intp]:
-    """Where each wanted name, or index, is in names, (n,)."""
-    series = as_series(wanted, name=name)
-    if series.dtype.is_integer():
-        index = series.to_numpy().astype(np.intp)
-        if len(index) and not (index.min() >= 0 and index.max() < len(names)):
-            raise DataError(
-                f"'{name}' must hold names, or indices from 0 to {len(names) - 1}, "
-                f"got {index.min()} to {index.max()}."
-            )
-        return index
-    strings = as_strings(series, name=name)
+    """Where each wanted name is in names, (n,)."""
+    strings = as_strings(wanted, name=name)
     codes = codes_in(strings, names)
     if (codes < 0).any():
         missing = strings.filter(pl.Series(codes < 0)).unique(maintain_order=True)

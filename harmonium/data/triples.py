@@ -103,14 +103,14 @@ class Triples:
         return self._with_names("tag", most_frequent(used, self.tags, n))
 
     def select_items(self, items: Column) -> Triples:
-        """The triples of these items, by name or by index.
+        """The triples of these items.
 
         `items` become exactly these, in this order; users and tags keep their names and codes.
         """
         return self._with_names("item", positions(items, self.items, name="items"))
 
     def select_tags(self, tags: Column) -> Triples:
-        """The triples of these tags, by name or by index, as `select_items` does for items."""
+        """The triples of these tags, as `select_items` does for items."""
         return self._with_names("tag", positions(tags, self.tags, name="tags"))
 
     def _with_names(self, role: Literal["item", "tag"], kept: NDArray[np.intp]) -> Triples:

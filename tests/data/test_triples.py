@@ -143,16 +143,12 @@ def test_select_items_gives_the_items_asked_for_in_that_order(rows, random):
     selected = triples.select_items(pl.Series(wanted, dtype=pl.String))
     assert selected.items.to_list() == wanted
     assert sorted(selected.frame().rows()) == sorted(row for row in set(rows) if row[1] in wanted)
-    places = np.array([triples.items.to_list().index(i) for i in wanted], int)
-    by_index = triples.select_items(places)
-    assert by_index.frame().equals(selected.frame())
 
 
 @pytest.mark.parametrize(
     ("call", "keyword"),
     [
         (lambda triples: triples.select_items(["i", "j"]), "'j'"),
-        (lambda triples: triples.select_items([1]), "got 1 to 1"),
         (lambda triples: triples.select_items(["i", "i"]), "once"),
         (lambda triples: triples.top_tags(0), "got 0"),
         (lambda triples: triples.core(0), "'k'"),

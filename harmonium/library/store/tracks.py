@@ -40,20 +40,6 @@ from harmonium.data.tag_names import normalise_names, normalise_tag
 from harmonium.errors import LibraryError, NotInLibraryError, counted, nearest_names
 from harmonium.files import absolute_path
 from harmonium.library.store import database
-from harmonium.library.store.database import (
-    TRACKS,
-    LibraryPart,
-    batches,
-    bump_version,
-    key_of,
-    loaded_path,
-    now,
-    replace_rows,
-    storable,
-    stored_json,
-    stored_path,
-    to_datetime,
-)
 from harmonium.library.store.schema import (
     BLOCK,
     EXTRACTOR,
@@ -114,7 +100,7 @@ def named_tracks(tracks: Sequence[Track]) -> str:
     return tracks[0].name if len(tracks) == 1 else counted(len(tracks), "track")
 
 
-class Tracks(LibraryPart):
+class Tracks(database.LibraryPart):
     """The tracks of a library."""
 
     def count(self, state: str | None = None) -> int:
@@ -128,13 +114,13 @@ class Tracks(LibraryPart):
 
     def find(self, path: str) -> Track | None:
         """The track with a file, or a copy of it, at this absolute path; the present one if any."""
-        text = stored_path(path)["path"]
+        text = database.stored_path(path)["path"]
         places = (track_copy.c.track_id.label("id"), track_copy.c.path, track_copy.c.path_bytes)
         copies = sa.select(*places).where(track_copy.c.path == text)
         own = sa.select(track.c.id, track.c.path, track.c.path_bytes).where(track.c.path == text)
         own = own.order_by((track.c.state != "present"), track.c.id)
         for row in [*self._library.fetch(own), *self._library.fetch(copies)]:
-            if loaded_path(row) == path and (found := self.get(row.id)).state != FORGOTTEN:
+            if database.loaded_path(row) == path and (found := self.get(row.id)).state != FORGOTTEN:
                 return found
         return None
 
@@ -146,10 +132,10 @@ class Tracks(LibraryPart):
     def copies(self, ids: ArrayLike) -> dict[int, list[str]]:
         """Track → the paths of other files with its sound, where there are any."""
         found: dict[int, list[str]] = {}
-        for some in batches(np.asarray(ids, np.int64).ravel().tolist()):
+        for some in database.batches(np.asarray(ids, np.int64).ravel().tolist()):
             query = sa.select(track_copy).where(track_copy.c.track_id.in_(some))
             for row in self._library.fetch(query.order_by(track_copy.c.path)):
-                found.setdefault(row.track_id, []).append(loaded_path(row))
+                found.setdefault(row.track_id, []).append(database.loaded_path(row))
         return found
 
     def put_copy(self, file: Track) -> None:
@@ -157,13 +143,15 @@ class Tracks(LibraryPart):
         values = {"track_id": file.id, "size": file.size, "modified": file.modified}
         with self._library.begin() as connection:
             self.drop_copies([file.path])
-            connection.execute(sa.insert(track_copy).values(values | stored_path(file.path)))
+            connection.execute(
+                sa.insert(track_copy).values(values | database.stored_path(file.path))
+            )
 
     def drop_copies(self, paths: Iterable[str]) -> None:
         """Delete copies that are gone."""
         with self._library.begin() as connection:
             for path in paths:
-                same = track_copy.c.path == stored_path(path)["path"]
+                same = track_copy.c.path == database.stored_path(path)["path"]
                 connection.execute(sa.delete(track_copy).where(same))
 
     def resolve(self, text: str) -> Track:
@@ -237,7 +225,7 @@ class Tracks(LibraryPart):
         wanted = [int(i) for i in np.asarray(ids).ravel()]
         found: dict[int, Track] = {}
         with self._library.reading():
-            for some in batches(wanted):
+            for some in database.batches(wanted):
                 rows = self._library.fetch(sa.select(track).where(track.c.id.in_(some)))
                 found |= {row.id: _track(row) for row in rows}
         for number in wanted:
@@ -259,7 +247,7 @@ class Tracks(LibraryPart):
         found: dict[int, bytes] = {}
         with self._library.connect() as connection:
             number, n_features = find_extractor(connection, extractor)
-            for some in batches(wanted):
+            for some in database.batches(wanted):
                 found.update(_read_features(connection, number, feature.c.track_id.in_(some)))
         return _matrix([(i, found[i]) for i in wanted if i in found], n_features)
 
@@ -297,16 +285,16 @@ class Tracks(LibraryPart):
             )
         with self._library.begin() as connection:
             number = _register(connection, extractor, rows.shape[1])
-            for places in batches(range(len(numbers))):
+            for places in database.batches(range(len(numbers))):
                 some = numbers[places]
                 old = (feature.c.extractor_id == number, feature.c.track_id.in_(some.tolist()))
                 new = [
                     {"extractor_id": number, "track_id": one, "vector": vector.tobytes()}
                     for one, vector in zip(some.tolist(), rows[places], strict=True)
                 ]
-                replace_rows(connection, feature, new, *old)
+                database.replace_rows(connection, feature, new, *old)
                 _write_vectors(connection, number, some)
-            bump_version(connection, TRACKS)
+            database.bump_version(connection, database.TRACKS)
 
     def drop_features(self, track_id: int) -> None:
         """Delete all features of a track: its sound has changed."""
@@ -319,8 +307,8 @@ class Tracks(LibraryPart):
     def put(self, tracks: Iterable[Track]) -> list[int]:
         """Add tracks for new sounds and update the known ones; their numbers."""
         with self._library.begin() as connection:
-            pages = [_put(connection, some) for some in batches(tracks)]
-            bump_version(connection, TRACKS)
+            pages = [_put(connection, some) for some in database.batches(tracks)]
+            database.bump_version(connection, database.TRACKS)
         return [number for page in pages for number in page]
 
     def replace(self, one: Track) -> None:
@@ -328,15 +316,15 @@ class Tracks(LibraryPart):
         with self._library.begin() as connection:
             values = _columns(one)
             connection.execute(sa.update(track).where(track.c.id == one.id).values(values))
-            bump_version(connection, TRACKS)
+            database.bump_version(connection, database.TRACKS)
 
     def set_state(self, ids: Iterable[int], state: str, *, reason: str | None = None) -> None:
         """Mark tracks as present, missing or unreadable."""
         values = {"state": _checked(state), "reason": reason}
         with self._library.begin() as connection:
-            for some in batches(map(int, ids)):
+            for some in database.batches(map(int, ids)):
                 connection.execute(sa.update(track).where(track.c.id.in_(some)).values(values))
-            bump_version(connection, TRACKS)
+            database.bump_version(connection, database.TRACKS)
 
 
 def _put(connection: sa.Connection, tracks: Sequence[Track]) -> list[int]:
@@ -344,7 +332,7 @@ def _put(connection: sa.Connection, tracks: Sequence[Track]) -> list[int]:
     query = query.where(track.c.sound.in_([one.sound for one in tracks]))
     known = {row.sound: row.id for row in connection.execute(query)}
     rows = {one.sound: _columns(one) for one in tracks}  # of a sound, the last
-    new = [row | {"added_at": now()} for sound, row in rows.items() if sound not in known]
+    new = [row | {"added_at": database.now()} for sound, row in rows.items() if sound not in known]
     for sound, number in known.items():
         connection.execute(sa.update(track).where(track.c.id == number).values(rows[sound]))
     if new:
@@ -360,8 +348,8 @@ def _columns(one: Track) -> dict[str, Any]:
     plain = ("sound", "size", "modified", "duration", "state", "reason")
     return {
         **{name: getattr(one, name) for name in plain},
-        **stored_path(one.path),
-        **{name: text and storable(text) for name, text in texts.items()},
+        **database.stored_path(one.path),
+        **{name: text and database.storable(text) for name, text in texts.items()},
         "file_tags": json.dumps(tags),
     }
 
@@ -369,8 +357,8 @@ def _columns(one: Track) -> dict[str, Any]:
 def _track(row: Any) -> Track:
     values = dict(row._mapping)
     del values["path_bytes"]
-    values |= {"path": loaded_path(row), "file_tags": stored_json(row.file_tags)}
-    return Track(**values | {"added_at": to_datetime(row.added_at)})
+    values |= {"path": database.loaded_path(row), "file_tags": database.stored_json(row.file_tags)}
+    return Track(**values | {"added_at": database.to_datetime(row.added_at)})
 
 
 def _checked(state: str) -> str:
@@ -518,7 +506,7 @@ def track_number(text: str) -> int | None:
 
 def _path_in(text: str) -> str:
     """The path that a text is, or the end of one, as tracks have them here."""
-    return _one_spelling(stored_path(text)["path"]).removeprefix("./")
+    return _one_spelling(database.stored_path(text)["path"]).removeprefix("./")
 
 
 def _one_spelling(path: str) -> str:
@@ -579,7 +567,7 @@ def _register(connection: sa.Connection, key: str, n_features: int) -> int:
     if row is None:
         name = key.rpartition("@")[0] or key
         values = {"key": key, "name": name, "n_features": n_features}
-        return key_of(connection.execute(sa.insert(extractor).values(values)))
+        return database.key_of(connection.execute(sa.insert(extractor).values(values)))
     if row[1] != n_features:
         raise LibraryError(
             f"The extractor {key!r} gives {row[1]} features a track, got {n_features}."
@@ -623,7 +611,7 @@ def _write_vectors(
             **{"extractor_id": number, "block": block, "vectors": whole.tobytes()},
             "n_vectors": int(np.count_nonzero(whole[:, 0] != _NONE)),
         }
-        replace_rows(connection, sound_vector, [values], *same)
+        database.replace_rows(connection, sound_vector, [values], *same)
 
 
 class SoundSpace(NamedTuple):
@@ -685,10 +673,14 @@ def update_sound_vectors(library: Library, progress: Progress | None = None) -> 
                 chosen = np.sort(rng.choice(ids, MAX_TRACKS, replace=False))
             space = SoundSpace.fitted(library.tracks.features(chosen, extractor=key)[1])
             # The vectors of the former space are invalid.
-            replace_rows(connection, sound_vector, [], sound_vector.c.extractor_id == number)
+            database.replace_rows(
+                connection, sound_vector, [], sound_vector.c.extractor_id == number
+            )
             arrays = {name: np.ascontiguousarray(one) for name, one in space._asdict().items()}
             values = {"extractor_id": number, "n_tracks": len(ids), "arrays": save(arrays)}
-            replace_rows(connection, sound_space, [values], sound_space.c.extractor_id == number)
+            database.replace_rows(
+                connection, sound_space, [values], sound_space.c.extractor_id == number
+            )
         for start in range(0, len(ids), _PAGE):
             some, X = library.tracks.features(ids[start : start + _PAGE], extractor=key)
             _write_vectors(connection, number, some, space.vectors(X))
