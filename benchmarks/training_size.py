@@ -3,6 +3,7 @@
     HARMONIUM_DATA=... python benchmarks/training_size.py [--beside CHECKOUT] [--sizes 100 1000]
     HARMONIUM_DATA=... python benchmarks/training_size.py --emotify --sizes 50 100 200 --seeds 6
     HARMONIUM_DATA=... python benchmarks/training_size.py --shown --sizes 60 100 320 --seeds 5
+    HARMONIUM_DATA=... python benchmarks/training_size.py --scaling --seeds 2
 
 MajorMiner's clips stand for tracks, with its most frequent tags; where it has too few, clips are
 taken again with a little noise (a tenth of each feature's spread, by its quartiles). Every
@@ -19,6 +20,9 @@ With --shown, what a library shows of few tracks is compared with the truth: the
 held-out tracks, over pairs within a fold and over all pairs, and that of other tracks; and how many
 of as many tags, whose labels are shuffled among the tracks, count as learnt. "nested" is the mean
 over folds of the AUC with the settings and the epoch that are best for the other folds.
+
+With --scaling, the features of MajorMiner, Emotify and 4Q are scaled in both ways: the AUC that the
+search sees, that of other tracks (of other artists, where they are known), and processor seconds.
 
 With --beside, another checkout of this repository is measured in turn with this one.
 """
@@ -173,6 +177,46 @@ def small(size: int, seed: int) -> dict[str, float]:
     return {name: auc_per_tag(truth, p).mean for name, p in P.items()}
 
 
+def draw(name: str, size: int, seed: int) -> tuple[Any, Any, Any]:
+    """Like `library`, of a dataset with few clips: whole artists, and tags with enough clips."""
+    import numpy as np
+
+    from harmonium.experiments.datasets import CATALOGUE, load_dataset
+    from harmonium.library.learning.fitting import TrainingSet
+
+    data = load_dataset(CATALOGUE[name])
+    names, groups = np.unique(data.groups, return_inverse=True)
+    order = np.argsort(np.random.default_rng(seed).permutation(len(names))[groups], kind="stable")
+    rows, rest = order[:size], order[size:]
+    rest = rest[~np.isin(groups[rest], groups[rows])]
+    has = data.Y == 1
+    tags = (has[rows].sum(axis=0) >= 10) & (has[rest].sum(axis=0) >= 3)
+    X, Y, known = data.X, data.Y[:, tags], tuple(np.array(data.tags)[tags])
+    return TrainingSet(X[rows], Y[rows], groups[rows], known), X[rest], Y[rest]
+
+
+def scalings(name: str, size: int, seed: int, n_tags: int) -> None:
+    """A row of the table of both scalings."""
+    import numpy as np
+
+    from harmonium.estimators import classifier
+    from harmonium.evaluation import auc_per_tag
+    from harmonium.library.learning.fitting import fit
+    from harmonium.library.tagger import keep_compiled
+
+    keep_compiled()
+    data = library(size, n_tags, seed) if name == "majorminer" else draw(name, size, seed)
+    examples, X, Y = data
+    rule, cells = classifier.best_scaling(np.asarray(examples.X, np.float64)), []
+    for kind in ("standard", "quantile"):
+        began = time.process_time()
+        with mock.patch.object(classifier, "best_scaling", lambda X, kind=kind: kind):
+            model, tried = fit(examples, seed=seed)
+        unseen = auc_per_tag(Y, model.predict_proba(X)).mean
+        cells.append(f"{tried[0].auc:.4f} | {unseen:.4f} | {time.process_time() - began:.1f}")
+    print(f"| {name} | {size:,} | {seed} | {rule} | {' | '.join(cells)} |", flush=True)
+
+
 def measured(checkout: Path, cache: str, *arguments: int) -> dict[str, float]:
     """The same in a process of its own, by the code and the script of a checkout."""
     environment = os.environ | {
@@ -208,6 +252,7 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--seeds", type=int, default=1)
     parser.add_argument("--emotify", action="store_true")
     parser.add_argument("--shown", action="store_true")
+    parser.add_argument("--scaling", action="store_true")
     parser.add_argument("--measure", type=int, nargs=3, help=argparse.SUPPRESS)
     options = parser.parse_args(arguments)
     if options.measure:
@@ -221,6 +266,14 @@ def main(arguments: list[str] | None = None) -> None:
         print("|---|---|---|---|---|---|---|")
         for size in options.sizes:
             shown(size, options.tags, options.seeds)
+        return
+    if options.scaling:
+        print("| dataset | tracks | seed | rule | standard: seen | unseen | s | ", end="")
+        print("quantile: seen | unseen | s |\n" + "|---" * 10 + "|")
+        sizes = {"majorminer": (100, 1000, 10_000), "emotify": (100, 300), "4q": (300,)}
+        for name, size in ((name, size) for name, found in sizes.items() for size in found):
+            for seed in range(options.seeds):
+                scalings(name, size, seed, options.tags)
         return
     codes = {"this": here} | ({"other": options.beside.resolve()} if options.beside else {})
     print("| tracks | seed | code | cache | fits | compiled | first, s | all, s | seen | unseen |")
