@@ -138,11 +138,11 @@ def import_table(
         n_rows=len(frame) + sum(map(len, rows.left_out.values())),
         left_out=Counter({why: len(where) for why, where in rows.left_out.items()}),
     )
-    frame = _match_tracks(library, frame)
+    frame = _match_tracks(library, frame.with_row_index("row"))
     report.unmatched = _unmatched(frame)
     has_person = "user" not in frame.columns
     columns = [role for role in ("tag", *KINDS) if role in frame.columns]
-    others = frame.with_row_index("row").drop(columns)
+    others = frame.drop(columns)
     frame = pl.concat(others.with_columns(cell=frame[role], kind=pl.lit(role)) for role in columns)
     if len(columns) > 1:  # a table with a row for each track has empty cells
         frame = frame.filter(pl.col("cell").str.strip_chars() != "")
@@ -440,11 +440,11 @@ def _match_tracks(library: Library, frame: pl.DataFrame) -> pl.DataFrame:
     with library.connect() as connection:
         finder = TrackFinder(connection, library.settings.get(FOLDERS, []))
     answers = [finder.match(**row) for row in words.iter_rows(named=True)]
-    numbers = [answer if isinstance(answer, int) else None for answer in answers]
+    numbers = [[None] if isinstance(answer, str) else answer for answer in answers]
     reasons = [answer if isinstance(answer, str) else None for answer in answers]
     words = words.with_columns(
-        pl.Series("track_id", numbers, pl.Int64), pl.Series("reason", reasons, pl.String)
-    )
+        pl.Series("track_id", numbers, pl.List(pl.Int64)), pl.Series("reason", reasons, pl.String)
+    ).explode("track_id")
     return frame.join(words, on=roles, how="left", nulls_equal=True, maintain_order="left")
 
 
@@ -528,7 +528,7 @@ def import_features(
     X = _numbers(frame.drop(columns.values()), file.name)
     digest = hashlib.sha256(file.read_bytes()).hexdigest()[:12]
     report = FeatureReport(f"{PREFIX}{file.stem}", X.shape[1], len(X))
-    matched = _match_tracks(library, words).with_row_index("row")
+    matched = _match_tracks(library, words.with_row_index("row"))
     for *texts, reason in (
         matched.filter(pl.col("track_id").is_null()).drop("row", "track_id").rows()
     ):

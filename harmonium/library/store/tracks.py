@@ -384,7 +384,7 @@ class TrackFinder:
         self, connection: sa.Connection, folders: Iterable[str] = (), *, containing: str = ""
     ) -> None:
         self._folders = [_one_spelling(folder) for folder in folders]
-        columns = (track.c.id, track.c.path, track.c.artist, track.c.title)
+        columns = (track.c.id, track.c.path, track.c.artist, track.c.title, track.c.duration)
         order = (track.c.state == "present", track.c.id)  # of tracks with one path, the last stays
         query = sa.select(*columns).where(track.c.state != FORGOTTEN).order_by(*order)
         copies = sa.select(track_copy.c.path, track_copy.c.track_id)
@@ -405,8 +405,8 @@ class TrackFinder:
 
     def match(
         self, item: str | None = None, *, artist: str | None = None, title: str | None = None
-    ) -> int | str:
-        """The number of the track that the row of a table means; or why there is none.
+    ) -> list[int] | str:
+        """The track that the row of a table means, and its copies; or why there is none.
 
         item : its number, path, or the end of its path
         artist, title : the title alone is enough if no other track has it
@@ -419,9 +419,16 @@ class TrackFinder:
             wanted, titled = normalise_tag(artist or ""), self._titles[normalise_tag(title)]
             answers.append([number for who, number in titled if not wanted or who == wanted])
         for found in answers:
-            if len(found) == 1:
-                return found[0]
+            if len(found) == 1 or self._are_copies(found):
+                return found
         return EMPTY if not answers else SEVERAL if answers[0] else NONE
+
+    def _are_copies(self, numbers: list[int]) -> bool:
+        """Whether tracks have one artist, title and length, such as an MP3 and a FLAC."""
+        rows = [self._tracks[number] for number in numbers]
+        names = {(normalise_tag(row.artist or ""), normalise_tag(row.title or "")) for row in rows}
+        lengths = [row.duration or np.nan for row in rows]
+        return len(names) == 1 and bool(np.ptp(lengths) < 1)
 
     def by_path(self, text: str) -> list[int]:
         """The tracks that fit by the first three rules."""
