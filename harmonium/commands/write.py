@@ -223,7 +223,8 @@ def _carry_out(out: Output, library: Library, plan: WritePlan, *, dry_run: bool,
     out.failures(written.failures.items())
     out.json({"change": written.change, "written": written.paths})
     n_failed = len(written.failures) + len(plan.failures)
-    parts = [f"Tags written to {counted(len(written.paths), 'file')}"]
+    n_tags, n_files = counted(written.n_tags, "tag"), counted(len(written.paths), "file")
+    parts = [f"{n_tags} written to {n_files}"]
     parts += [f"{plan.n_unchanged:,} already up to date"] if plan.n_unchanged else []
     parts += [f"{n_failed:,} failed"] if n_failed else []
     out.say("; ".join(parts) + ".", to_undo(written.change))

@@ -21,7 +21,8 @@ All of it follows from the answers, so undoing one and learning again restores t
 
 A person is asked about tracks that the model is unsure of. The doubt about a tag of a track is how
 near the log-odds of its probability are to those of the tag's threshold: there an answer decides.
-Each chosen question makes others about its tag and artist wait, so that questions vary.
+Each chosen question makes others about its tag and artist wait, so that questions vary; those about
+built-in tags wait for those about one's own.
 """
 
 import hashlib
@@ -79,6 +80,7 @@ MIN_MOVE = 0.02  # the smallest change of a probability that counts as a move
 MAX_ANSWERS = 200  # the latest answers of a tag that count
 MAX_JUDGED = 50  # the latest answers that are guessed from those before them
 N_CANDIDATES = 20  # the most doubtful questions among which each one is chosen
+OWN_FIRST = 2.0  # what questions about tags that were learnt here are ahead of built-in ones
 PENALTY = 0.25  # what further questions of the same tag or artist lose, in log-odds
 N_UNSAID = 100  # tracks without any opinion that count as examples without a new word
 UNSAID_WEIGHT = 3.0  # of all these tracks, in tracks that have the word; chosen on 4Q
@@ -627,8 +629,8 @@ class Improvement(NamedTuple):
 def improvement(library: Library, change_id: int | None = None) -> Improvement | None:
     """What learning from answers has gained: each is predicted from the earlier ones alone.
 
-    Of the latest answers, at most `MAX_JUDGED`, of one change or of all; None if there are none
-    to be judged by.
+    Of the latest answers to questions, at most `MAX_JUDGED`, of one change or of all; None if there
+    are none to be judged by.
     """
     update_sound_vectors(library)
     with library.reading():
@@ -639,7 +641,9 @@ def improvement(library: Library, change_id: int | None = None) -> Improvement |
         lessons = list(_lessons(library, model, SoundVectors.of(library), answers))
     usable = []
     for _, place, examples in lessons:
-        wanted = change_id is None or examples.answers["by"].to_numpy() == change_id
+        wanted = examples.answers["asked"].to_numpy()
+        if change_id is not None:
+            wanted = examples.answers["by"].to_numpy() == change_id
         numbers = np.where(wanted, examples.answers["id"].to_numpy(), 0)
         if examples.has_model and numbers.any():
             usable.append((examples, numbers, model.thresholds[place]))
@@ -678,7 +682,8 @@ class Doubt:
     tag: str
     shown: str  # the tag as this library spells it
     probability: float  # what the model says
-    guess: bool  # whether that reaches the tag's threshold
+    threshold: float  # the tag's
+    guess: bool  # whether the probability reaches it
 
 
 def doubtful(
@@ -712,8 +717,8 @@ def doubtful(
     found = []
     for k in chosen:
         name, p = names[columns[order[k]]], float(unpacked(steps[order[k : k + 1]])[0])
-        guess = p >= model.thresholds[snapshot.places[name]]
-        found.append(Doubt(tracks[k], name, snapshot.shown(name), p, bool(guess)))
+        threshold = float(model.thresholds[snapshot.places[name]])
+        found.append(Doubt(tracks[k], name, snapshot.shown(name), p, threshold, p >= threshold))
     return found
 
 
@@ -730,6 +735,7 @@ def _most_doubtful(
     known = np.concatenate([agreed.yes, agreed.no, skipped])
     doubt[np.isin(found.ids, known, assume_unique=False)] = -np.inf
     doubt[snapshot.absent] = -np.inf
+    doubt += OWN_FIRST * model.is_own[place]
     rows = np.arange(len(doubt))
     if len(rows) > most:
         rows = np.sort(np.argpartition(-doubt, most)[:most])

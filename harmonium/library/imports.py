@@ -332,7 +332,8 @@ def _keep(
         frame = frame.filter(~pl.col("tag").is_in(no_tags))
     report.people = sorted(frame["person"].unique()) if len(frame) else []
     report.n_tracks, report.n_tags = frame["track_id"].n_unique(), frame["tag"].n_unique()
-    tags, tracks = counted(report.n_matched, "tag"), counted(report.n_tracks, "track")
+    n_given = frame.select("person", "track_id", "tag").n_unique()
+    tags, tracks = counted(n_given, "tag"), counted(report.n_tracks, "track")
     summary = f"{source}: {tags} of {tracks}"
     with suppress(_DryRunEnds), library.begin():
         number = library.changes.begin("import", summary)

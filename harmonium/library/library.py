@@ -55,7 +55,7 @@ if TYPE_CHECKING:
     from harmonium.library.store.changes import UndoReport
     from harmonium.library.tagging import TaggedFile, TaggedFiles, TagsOverTime
     from harmonium.library.tags import Relation, Suggestion, TagDetail, TagEntry, TagMap, Why
-    from harmonium.library.write import WritePlan, WriteReport
+    from harmonium.library.write import WriteOutline, WritePlan, WriteReport
 
 Progress = Callable[[int, int], None]  # called with how much is done, and how much there is
 TrackName = int | str | Path | Track  # or "#NUMBER", a path, its end, "artist - title"
@@ -639,9 +639,7 @@ class Library:
         rules : how to write; a mapping is combined with the rules saved in the library
         skip : numbers of tracks to leave out
         """
-        if not isinstance(rules, modules.filetags.Rules):
-            layers = [self.settings.get(modules.write.RULES_SETTING, {}), rules or {}]
-            rules = modules.write.library_rules(self, layers)
+        rules = self._rules(rules)
         ids, files = self.find_tracks(*tracks, query=query)
         wanted = [number for number in ids if number not in set(skip)]
         sources: dict[str, Any] = {"people": people, "predicted": predicted, "owner": owner}
@@ -649,6 +647,22 @@ class Library:
         return modules.write.plan_writes(
             self, wanted, rules, only_to=files, progress=progress, **sources
         )
+
+    def outline_write(
+        self,
+        query: str | None = None,
+        precision: float | None = 0.8,
+        rules: "Rules | Mapping[str, Any] | None" = None,
+    ) -> "WriteOutline":
+        """What `plan_write` would add, tag by tag, by what the library knows of the files."""
+        ids, _ = self.find_tracks(query=query)
+        return modules.write.outline_writes(self, ids, self._rules(rules), precision or None)
+
+    def _rules(self, rules: "Rules | Mapping[str, Any] | None") -> "Rules":
+        if isinstance(rules, modules.filetags.Rules):
+            return rules
+        layers = [self.settings.get(modules.write.RULES_SETTING, {}), rules or {}]
+        return modules.write.library_rules(self, layers)
 
     def write(
         self,

@@ -21,8 +21,8 @@ class ModelEntry:
     id: int
     made_at: datetime
     in_use: bool
-    n_tags: int
-    n_learnt: int  # how many of its tags it predicts better than chance
+    n_tags: int  # tags that it was to learn here; of the built-in model, all
+    n_learnt: int  # how many of these it predicts better than chance
     mean_auc: float | None  # over its tags, for tracks held out in training
     n_tracks: int | None  # how many tracks it has learnt from
     n_tagged: int  # how many tracks of the library it has tagged
@@ -37,8 +37,8 @@ def list_models(library: Library) -> list[ModelEntry]:
                 one.id,
                 one.made_at,
                 one.id == current,
-                len(one.vocabulary),
-                int(one.learnt.sum()),
+                int(_counted_tags(one).sum()),
+                int((one.learnt & _counted_tags(one)).sum()),
                 one.report.get("mean_auc"),
                 one.report.get("tracks"),
                 len(library.predictions.columns(one.id, [0])[0]),
@@ -46,6 +46,10 @@ def list_models(library: Library) -> list[ModelEntry]:
             for one in reversed(library.models.list())
             if one.id is not None
         ]
+
+
+def _counted_tags(model: StoredModel) -> Mask:
+    return model.is_own if model.n_own else np.ones(len(model.vocabulary), bool)
 
 
 def use_model(library: Library, model_id: int) -> int | None:
@@ -68,6 +72,9 @@ class ModelComparison:
     """The AUC of each tag by the two models, for held-out tracks."""
     better: int  # how many tags of both b knows better by at least `MIN_GAIN`
     worse: int
+    mean_a: float | None  # mean AUC of the tags of both
+    mean_b: float | None
+    error: float | None  # standard error of the difference of the means
     changed_tracks: int | None  # tracks that get other tags; None if a model has not tagged them
 
 
@@ -79,7 +86,9 @@ def compare_models(library: Library, a: int, b: int) -> ModelComparison:
             {tag["tag"]: tag.get("auc") for tag in model.report.get("tags", [])} for model in models
         )
         known = [tag for tag in old if old[tag] is not None and new.get(tag) is not None]
-        gains = np.array([new[tag] - old[tag] for tag in known])
+        aucs = np.array([(old[tag], new[tag]) for tag in known]).reshape(-1, 2)
+        gains = aucs[:, 1] - aucs[:, 0]
+        mean_a, mean_b = aucs.mean(axis=0).tolist() if known else (None, None)
         return ModelComparison(
             [
                 {"tag": tag, "auc_a": old.get(tag), "auc_b": new.get(tag)}
@@ -87,6 +96,9 @@ def compare_models(library: Library, a: int, b: int) -> ModelComparison:
             ],
             int((gains >= MIN_GAIN).sum()),
             int((gains <= -MIN_GAIN).sum()),
+            mean_a,
+            mean_b,
+            float(gains.std(ddof=1) / len(known) ** 0.5) if len(known) > 1 else None,
             _n_changed(library, *models),
         )
 

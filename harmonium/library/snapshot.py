@@ -5,12 +5,11 @@ what has not: the predictions, the verdicts, the tracks, or the model. A snapsho
 reads only the columns that a query needs; one that has shown a page has all of them in memory.
 """
 
-import json
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property, lru_cache
+from functools import cached_property
 from typing import Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
@@ -23,7 +22,6 @@ from harmonium.data.tag_names import (
     builtin_tree,
     kind_of,
     normalise_tag,
-    possible_parts,
 )
 from harmonium.errors import DataError, UnknownTagError, did_you_mean
 from harmonium.library.library import Library
@@ -45,7 +43,6 @@ ORDERS = (
 N_READ = 16  # tags whose predictions are read at a time
 N_RESULTS = 16  # results of searches that are kept, for their further pages and their facets
 N_SHOWN_TAGS = 6  # tags that are shown with a track in a list
-MAX_FACETS = 40
 
 
 class Question(NamedTuple):
@@ -191,9 +188,7 @@ class Snapshot:
             "trained": predicted,
             "tagger": same_model,
             "_write_thresholds": same_model,
-            **dict.fromkeys(
-                ("sounds", "ids", "_by_name", "_names", "in_files"), version.tracks == old.tracks
-            ),
+            **dict.fromkeys(("sounds", "ids", "_by_name", "_names"), version.tracks == old.tracks),
         }
         for part, still in holds.items():
             if still and part in before.__dict__:
@@ -327,15 +322,6 @@ class Snapshot:
                 track.c.title, track.c.artist, track.c.album, track.c.path
             )
         ]
-
-    @_part
-    def in_files(self) -> dict[str, Ids]:
-        """Tag → the tracks whose files have it, as the library knows them, ascending."""
-        found: dict[str, list[int]] = {}
-        for number, text in self._present(track.c.id, track.c.file_tags):
-            for tag in _tags_in(text):
-                found.setdefault(tag, []).append(number)
-        return {tag: np.array(ids, np.int64) for tag, ids in found.items()}
 
     def _present(self, *columns: Any) -> Sequence[Any]:
         query = sa.select(*columns).where(track.c.state == "present").order_by(track.c.id)
@@ -631,7 +617,7 @@ class Snapshot:
         return found
 
     def facets(self, found: Found) -> list[Facet]:
-        """The most common tags of a result, given by people or predicted."""
+        """The tags of a result, given by people or predicted, the most common first."""
         ids = np.sort(found.ids)
         here = np.isin(self.predictions.ids, ids, assume_unique=True)
         counts = {
@@ -642,7 +628,7 @@ class Snapshot:
             for tag, n in self._people_add(np.isin(self.verdicts.tracks, ids)).items():
                 counts[tag] = counts.get(tag, 0) + n
         best = sorted(((tag, n) for tag, n in counts.items() if n > 0), key=lambda x: (-x[1], x[0]))
-        return [Facet(tag, self.shown(tag), self.kind(tag), n) for tag, n in best[:MAX_FACETS]]
+        return [Facet(tag, self.shown(tag), self.kind(tag), n) for tag, n in best]
 
     def _people_add(self, chosen: Mask) -> dict[str, int]:
         """Tag → how many of the ``chosen`` rows people gave it, less those it was predicted for."""
@@ -661,11 +647,3 @@ class Snapshot:
             for name, n in zip(table.names, change, strict=True)
             if n and name not in self.hidden
         }
-
-
-@lru_cache(maxsize=100_000)
-def _tags_in(text: str) -> tuple[str, ...]:
-    """The tags of a file, whole and split, from what the library has kept of it."""
-    values = [value for some in json.loads(text).values() for value in some]
-    parts = (possible_parts(value) for value in values)
-    return tuple({*map(normalise_tag, values), *(part for some in parts for part in some)})

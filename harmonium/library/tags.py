@@ -54,7 +54,7 @@ class TagEntry:
     kind: str
     owner: Owner
     auc: float | None  # for held-out tracks
-    examples: int  # tracks that the model has learnt it from
+    examples: int  # tracks that the model has learnt it from; for a built-in tag, of other music
     people: int  # tracks that have it, as people agree
     predicted: int  # tracks that the model gives it
     threshold: float | None
@@ -69,13 +69,15 @@ def list_tags(snapshot: Snapshot) -> list[TagEntry]:
     said = np.bincount(table.tags[table.holds], minlength=len(table.names)).tolist()
     people = {name: n for name, n in zip(table.names, said, strict=True) if n}
     predicted = dict(zip(snapshot.places, snapshot.reached.sum(axis=1).tolist(), strict=True))
-    reports: dict[str, dict[str, float]] = {}
+    own: dict[str, dict[str, float]] = {}
+    built_in = own
     if snapshot.model is not None:
-        parts = [] if snapshot.model.is_own.all() else builtin_model().report["tags"]
-        reports = {tag["tag"]: tag for tag in [*parts, *snapshot.model.report.get("tags", [])]}
+        own = {tag["tag"]: tag for tag in snapshot.model.report.get("tags", [])}
+        if not snapshot.model.is_own.all():
+            built_in = {tag["tag"]: tag for tag in builtin_model().report["tags"]}
     found = []
     for tag in dict.fromkeys([*people, *predicted, *snapshot.hidden]):
-        report = reports.get(tag, {})
+        report = (built_in if snapshot.owner(tag) == "built-in" else own).get(tag, {})
         found.append(
             TagEntry(
                 tag,

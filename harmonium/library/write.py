@@ -11,7 +11,7 @@ import os
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import lru_cache, partial
 from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -21,7 +21,13 @@ import polars as pl
 import sqlalchemy as sa
 
 from harmonium.arrays import Ids
-from harmonium.data.tag_names import KINDS, NO_TAG, normalise_tag, possible_parts
+from harmonium.data.tag_names import (
+    AUDIO_FEATURES,
+    KINDS,
+    NO_TAG,
+    normalise_tag,
+    possible_parts,
+)
 from harmonium.errors import DataError, FileChangedError, FileTagError, LibraryError, counted
 from harmonium.library import filetags
 from harmonium.library.filetags.rules import (
@@ -34,7 +40,7 @@ from harmonium.library.filetags.rules import (
 from harmonium.library.library import Library, Progress
 from harmonium.library.store.changes import Change, UndoReport, WrittenFile
 from harmonium.library.store.database import batches, stored_path
-from harmonium.library.store.models import Owner, StoredModel, packed, unpacked
+from harmonium.library.store.models import Owner, StoredModel
 from harmonium.library.store.opinions import agreed_tags
 from harmonium.library.store.schema import change as change_table
 from harmonium.library.store.schema import written_file
@@ -57,11 +63,20 @@ class PlannedFile(NamedTuple):
     guessed: Mapping[str, float] = {}  # tag, as written → probability, where the model predicts it
 
     @property
+    def added(self) -> set[str]:
+        """The tags that the file did not have, as written."""
+        both = (one.tags for one in self.change.fields if one.field in filetags.FIELDS)
+        return {tag for before, after in both for tag in after if tag not in before}
+
+    @property
     def new_guesses(self) -> dict[str, float]:
-        """Those that the file did not have."""
-        both = [one.tags for one in self.change.fields]
-        added = {tag for before, after in both for tag in after if tag not in before}
-        return {tag: p for tag, p in self.guessed.items() if tag in added}
+        """Those of them that the model predicts."""
+        return {tag: p for tag, p in self.guessed.items() if tag in self.added}
+
+    @property
+    def gets_features(self) -> bool:
+        """Whether audio features are written."""
+        return any(one.field in AUDIO_FEATURES for one in self.change.fields)
 
 
 @dataclass
@@ -97,6 +112,7 @@ class WriteReport:
     change: int | None = None  # its number; None if no file was written
     paths: list[str] = field(default_factory=list)
     failures: dict[str, str] = field(default_factory=dict)  # path → why it could not be used
+    n_tags: int = 0  # tags that the files did not have
 
 
 def library_rules(library: Library, layers: Sequence[Mapping[str, Any]]) -> filetags.Rules:
@@ -174,6 +190,7 @@ def wanted_tags(
             has.setdefault(number, set()).add(tag)
         for track in library.tracks.many(some):
             said = agreed.get(track.id, {})
+            said = {tag: holds for tag, holds in said.items() if tag not in snapshot.hidden}
             tags = {tag: 1.0 for tag, holds in said.items() if holds and people}
             for tag, p in guessed.get(track.id, {}).items():
                 if snapshot.has_synonym(tag, has.get(track.id, ())):
@@ -233,86 +250,75 @@ class OutlinedTag:
     shown: str
     kind: str
     n: int  # tracks whose files would get it
-    precision: float | None  # how often the model is right about it, for held-out tracks
+    n_said: int  # those of them where people say so; the model predicts it for the others
     expected_wrong: float  # how many that the model adds will be wrong, by their probabilities
-    accepted: bool
-    elsewhere: bool  # whether the built-in model says so: its precision was measured on other music
+    precision: float | None  # the share of them that will be right; None if it adds none
+    accepted: bool  # whether the rules let it be written
+    elsewhere: bool  # whether the built-in model adds it, which has learnt it from other music
 
 
 @dataclass(frozen=True)
 class WriteOutline:
     """What writing would add, by what the library knows of the files."""
 
-    tracks: Ids  # those whose files would get something
-    tags: list[OutlinedTag]
+    tracks: list[int]  # those whose files would get something
+    tags: list[OutlinedTag]  # the most frequent first
     not_reached: dict[str, float | None]
     """Tag that is learnt, but not right so often → the precision it has at best, by a cautious
     count."""
-    n_guessed: int  # how many accepted tags the model would add
+    n_features: int  # tracks whose files would get audio features
 
     @property
-    def expected_wrong(self) -> float:
-        """How many of them will be wrong."""
-        return sum(tag.expected_wrong for tag in self.tags if tag.accepted)
+    def accepted(self) -> list[OutlinedTag]:
+        """The tags that would be written."""
+        return [one for one in self.tags if one.accepted]
 
 
-def write_outline(
-    snapshot: Snapshot, ids: Ids, precision: float | None, ignore: Collection[str] = ()
+def outline_writes(
+    library: Library, ids: Sequence[int], rules: filetags.Rules, precision: float | None
 ) -> WriteOutline:
-    """What writing tags to the files of tracks, ids (n,), would add, without reading the files.
+    """What `plan_writes` would add, without reading the files; tags that the rules refuse, too.
 
-    ``precision`` is that of `wanted_tags`, and so is what is wanted, but for what the library knows
-    to be in the files; ``ignore`` are tags that are not written, normalised.
+    Only for audio features, of which the library does not know where they are, files are read.
     """
-    ids = np.sort(ids)
-    gets = np.zeros(len(ids), bool)
-    tags, n_guessed = [], 0
+    snapshot, scores = library.snapshot(), dict[str, list[float]]()
+    new: dict[int, list[str]] = {}
+    for track, tags in wanted_tags(library, ids, precision=precision):
+        there = _tags_in(tuple(text for texts in track.file_tags.values() for text in texts))
+        for tag, p in tags.items():
+            if tag not in there and not snapshot.has_synonym(tag, there):
+                scores.setdefault(tag, []).append(p)
+                new.setdefault(track.id, []).append(tag)
+    refused = {one.tag for one in rules.sort([*scores])[1]}
+    found = []
+    for tag, all_p in scores.items():
+        guessed = [p for p in all_p if p < 1]
+        wrong, n = sum(1 - p for p in guessed), len(all_p)
+        right = 1 - wrong / len(guessed) if guessed else None
+        about = (tag, snapshot.shown(tag), snapshot.kind(tag), n, n - len(guessed))
+        elsewhere = bool(guessed) and snapshot.owner(tag) == "built-in"
+        found.append(OutlinedTag(*about, wrong, right, tag not in refused, elsewhere))
+    gets = {number for number, tags in new.items() if not refused.issuperset(tags)}
+    featured: set[int] = set()
+    if rules.features:
+        plan = plan_writes(library, ids, rules, precision=precision)
+        featured = {one.track.id for one in plan.files if one.gets_features}
     thresholds = snapshot.write_thresholds(precision)
-    tagger, found, none = snapshot.tagger, snapshot.predictions, np.empty(0, np.int64)
-    predicted = np.isin(ids, found.ids, assume_unique=True)
-    at, least = np.searchsorted(found.ids, ids[predicted]), packed(thresholds)
-    own = () if snapshot.model is None else snapshot.model.is_own
-    same: dict[str, list[str]] = {}  # tag → it and its synonyms
-    for word, tag in snapshot.synonyms.items():
-        same.setdefault(tag, [tag]).append(word)
-    for tag in {**dict.fromkeys(snapshot.verdicts.names), **dict.fromkeys(snapshot.places)}:
-        agreed = snapshot.verdicts.agreement(tag)
-        others = [one for one in same.get(snapshot.synonyms.get(tag, tag), ()) if one != tag]
-        files = (snapshot.in_files.get(one, none) for one in (tag, *others))
-        has = np.isin(ids, np.concatenate([*files]))
-        said = np.isin(ids, agreed.yes, assume_unique=True) & ~has
-        place = snapshot.places.get(tag, len(thresholds))
-        reachable = place < len(thresholds) and thresholds[place] <= 1
-        p = np.full(len(ids), np.nan, np.float32)
-        if reachable and len(at):
-            # What answers have taught since may take a tag away, and not add it.
-            steps = np.minimum(found.steps[place][at], snapshot.trained.steps[place][at])
-            p[predicted] = np.where(steps >= least[place], unpacked(steps), np.nan)
-        settled = (snapshot.verdicts.agreement(one).yes for one in others)
-        p[has | np.isin(ids, np.concatenate([agreed.yes, agreed.no, *settled]))] = np.nan
-        guessed = ~np.isnan(p)
-        n = int(said.sum() + guessed.sum())
-        if not n:
-            continue
-        accepted = tag not in ignore and tag not in snapshot.hidden
-        if accepted:
-            gets |= said | guessed
-            n_guessed += int(guessed.sum())
-        right = None
-        if reachable and tagger is not None:
-            right = tagger.precision(place, float(thresholds[place]))
-        wrong = float((1 - p[guessed]).sum())
-        elsewhere = bool(guessed.any()) and not own[place]
-        about = (tag, snapshot.shown(tag), snapshot.kind(tag), n)
-        tags.append(OutlinedTag(*about, right, wrong, accepted, elsewhere))
-    tags.sort(key=lambda one: (-one.n, one.tag))
-    curves = [] if tagger is None else tagger.curves
+    curves = [] if snapshot.tagger is None else snapshot.tagger.curves
     not_reached: dict[str, float | None] = {}
     for tag, place in snapshot.places.items():
         if place >= len(thresholds) or thresholds[place] > 1:
             bounds = [one.below() for one in curves[place : place + 1]]
             not_reached[tag] = max((float(one.max()) for one in bounds if len(one)), default=None)
-    return WriteOutline(ids[gets], tags, not_reached, n_guessed)
+    found.sort(key=lambda one: (-one.n, one.tag))
+    return WriteOutline(sorted(gets | featured), found, not_reached, len(featured))
+
+
+@lru_cache(maxsize=100_000)
+def _tags_in(values: tuple[str, ...]) -> frozenset[str]:
+    """The tags in the fields of a file, whole and split."""
+    parts = (possible_parts(value) for value in values)
+    return frozenset({*map(normalise_tag, values), *(part for some in parts for part in some)})
 
 
 # What would change in files, and writing. -------------------------------------------------------
@@ -394,13 +400,14 @@ def write_planned(
 ) -> WriteReport:
     """Write what was planned, one file after the other, as one change that can be undone."""
     report = WriteReport()
-    summary = f"tags written to {counted(len(files), 'file')}, but not to all"
-    writer = _UndoableWriter(library, summary)
+    writer = _UndoableWriter(library, len(files))
     try:
-        for done, (track, change, _) in enumerate(files, 1):
+        for done, planned in enumerate(files, 1):
+            track, change, _ = planned
             try:
                 writer.write(track, change.path, partial(filetags.apply_change, change))
                 report.paths.append(change.path)
+                report.n_tags += len(planned.added)
             except FileTagError as error:
                 report.failures[change.path] = str(error)
             if progress is not None:
@@ -415,8 +422,9 @@ def write_planned(
         with suppress(LibraryError):  # then `index` reads the last file, and the summary stays
             writer.finish()
             if writer.change is not None:
-                written = f"tags written to {counted(len(report.paths), 'file')}"
-                library.changes.describe(writer.change, written)
+                n_tags, files_written = counted(report.n_tags, "tag"), len(report.paths)
+                summary = f"{n_tags} written to {counted(files_written, 'file')}"
+                library.changes.describe(writer.change, summary)
     return report
 
 
@@ -428,10 +436,10 @@ class _UndoableWriter:
     file again.
     """
 
-    def __init__(self, library: Library, summary: str = "") -> None:
+    def __init__(self, library: Library, n_files: int = 0) -> None:
         """The change begins in the transaction of the first file, unless its number is set."""
         self.change: int | None = None
-        self._library, self._summary = library, summary
+        self._library, self._n_files, self._n_kept = library, n_files, 0
         self._written: tuple[Track, str] | None = None  # whose row is not up to date yet
 
     def write(
@@ -444,8 +452,12 @@ class _UndoableWriter:
 
         def keep(record: filetags.UndoRecord) -> None:
             with self._library.begin():
-                number = self.change or changes.begin("write", self._summary)
+                number = self.change or changes.begin("write", "")
                 changes.check_open(number)
+                if self._n_files:  # what is true should the process end here
+                    self._n_kept += 1
+                    done = f"tags written to {self._n_kept:,} of {counted(self._n_files, 'file')}"
+                    changes.describe(number, done)
                 self.finish()
                 track_id = None if track is None else track.id
                 kept.append(changes.keep_file(number, track_id, path, record.to_bytes()))

@@ -177,7 +177,7 @@ TrackDetail = answer(
 )
 SaidAnswer = answer("SaidAnswer", change=int | None, track=TrackDetail, moved=[CompletedTag])
 Found = answer("Found", SearchResult, hits=[FoundTrack])
-Facets = answer("Facets", facets=[Facet])
+Facets = answer("Facets", facets=[Facet], total=int)
 FileTags = answer(
     "FileTags", name=Text, duration=float | None, tags=[TagOfTrack], features=AudioFeatures
 )
@@ -291,8 +291,10 @@ WritePlan = answer(
     files=int,
     tags=[OutlinedTag],
     not_reached=[UnreachedTag],
-    expected_wrong=float,
+    total=int,
     guessed=int,
+    expected_wrong=float,
+    features=int,
     preview=[PlannedFile],
 )
 

@@ -375,6 +375,7 @@ def _write(library: Any, asked: dict[str, Any], report: Report) -> dict[str, Any
     return {
         "change": written.change,
         "written": len(written.paths),
+        "tags": written.n_tags,
         "failures": failures[:100],
         "failed": len(failures),
     }

@@ -22,7 +22,7 @@ from harmonium.library.store.database import place_name
 from harmonium.library.store.schema import EXTRACTOR, FOLDERS
 from harmonium.library.tagger import builtin_extractor
 from harmonium.library.tags import TagDetail, TagMap
-from harmonium.library.write import PlannedFile, write_outline
+from harmonium.library.write import PlannedFile
 from harmonium.web import bodies
 from harmonium.web.bodies import MAX_ID, Problem
 from harmonium.web.guard import (
@@ -42,7 +42,7 @@ TagPath = Annotated[str, InPath(min_length=1, max_length=200)]
 Offset = Annotated[int, Query(ge=0, le=MAX_ID)]
 ModelNumber = Annotated[int, Query(ge=1, le=MAX_ID)]
 COOKIE: Any = {"path": "/", "httponly": True, "samesite": "strict"}
-MAX_HITS, MAX_PLAYLIST, MAX_PREVIEW = 500, 10_000, 100
+MAX_HITS, MAX_FACETS, MAX_PLAYLIST, MAX_PREVIEW = 500, 500, 10_000, 100
 
 
 @router.get("/health", tags=["library"])
@@ -193,7 +193,8 @@ def search(
 def facets(service: UsedService, question: AskedQuestion) -> dict[str, Any]:
     """The most common tags among the tracks that match a query."""
     snapshot = service.snapshot()
-    return {"facets": snapshot.facets(snapshot.find(question))}
+    found = snapshot.facets(snapshot.find(question))
+    return {"facets": found[:MAX_FACETS], "total": len(found)}
 
 
 @router.get(
@@ -361,21 +362,22 @@ def plan(
 
     The numbers are based on what the library knows of the files. The preview reads them.
     """
-    snapshot = service.snapshot()
-    ignored = {name for tag in ignore.split(",") if (name := snapshot.name(tag))}
+    library = service.library()
+    rules = {"ignore": [tag.strip() for tag in ignore.split(",") if tag.strip()]}
     with service.limited("planning", 2, wait=10.0):
-        outline = write_outline(snapshot, snapshot.likely(q), precision or None, ignored)
-        some = outline.tracks[offset : offset + limit].tolist()
+        outline = library.outline_write(q, precision, rules)
+        some = outline.tracks[offset : offset + limit]
         files: list[PlannedFile] = []
         if some:
-            rules = {"ignore": sorted(ignored)}
-            files = snapshot.library.plan_write(*some, precision=precision, rules=rules).files
+            files = library.plan_write(*some, precision=precision, rules=rules).files
     return {
         "files": len(outline.tracks),
         "tags": outline.tags,
         "not_reached": [{"tag": tag, "best": p} for tag, p in outline.not_reached.items()],
-        "expected_wrong": outline.expected_wrong,
-        "guessed": outline.n_guessed,
+        "total": sum(one.n for one in outline.accepted),
+        "guessed": sum(one.n - one.n_said for one in outline.accepted),
+        "expected_wrong": sum(one.expected_wrong for one in outline.accepted),
+        "features": outline.n_features,
         "preview": [
             {"track": one.track, "fields": one.change.fields, "guessed": one.new_guesses}
             for one in files

@@ -19,6 +19,7 @@ from harmonium.audio.pictures import overview_png
 from harmonium.errors import DataError, counted
 from harmonium.files import open_file, user_cache_folder
 from harmonium.library.answers import Completion, Improvement, tags_by_sound, tags_of_track
+from harmonium.library.filetags import read_cover
 from harmonium.library.store.schema import FOLDERS
 from harmonium.library.store.tracks import FORGOTTEN, Track, is_below
 from harmonium.library.tagger import Tagger, builtin_kinds, builtin_model
@@ -32,8 +33,8 @@ from harmonium.web.service import Service, UsedService
 router = APIRouter()
 
 MAX_QUESTIONS = 200
-MAX_SPECTRA, MAX_LISTENING, SPECTRUM_SECONDS = 1, 1, 20.0
-"""Spectra that are drawn and tracks that are heard at once, and how long another request waits."""
+MAX_SPECTRA, MAX_LISTENING, MAX_COVERS, SPECTRUM_SECONDS = 1, 1, 4, 20.0
+"""Spectra drawn, tracks heard and covers read at once, and how long another request waits."""
 MAX_UPLOADS, MAX_DECODED, DECODE_SECONDS = 4, 1, 60.0
 """Uploads at once, those that are decoded at once, and how long another one waits for its turn."""
 UPLOAD_SECONDS = 600.0
@@ -105,6 +106,26 @@ def spectrum(service: UsedService, id: bodies.PathId, request: Request) -> Respo
     with service.limited("drawing", MAX_SPECTRA, wait=SPECTRUM_SECONDS):
         picture = overview_png(found.path, cache=user_cache_folder(), key=found.sound)
     return Response(picture, media_type="image/png", headers=headers)
+
+
+@router.get(
+    "/tracks/{id}/cover",
+    tags=["tracks"],
+    response_class=Response,
+    responses={
+        200: {"content": {"image/*": {}}, "description": "The picture."},
+        204: {"description": "The file has none."},
+    },
+)
+def cover(service: UsedService, id: bodies.PathId) -> Response:
+    """The picture in the file of a track: JPEG, PNG or GIF, up to 5 MB."""
+    _, file = _opened(service, id)
+    with file, service.limited("reading covers", MAX_COVERS, wait=SPECTRUM_SECONDS):
+        picture = read_cover(file)
+    headers = {"Cache-Control": "private, max-age=3600"}
+    if picture is None:
+        return Response(status_code=204, headers=headers)
+    return Response(picture[0], media_type=picture[1], headers=headers)
 
 
 @router.get("/tracks/{id}/over-time", tags=["tracks"])

@@ -3,6 +3,7 @@
 import json
 import os
 import shutil
+from collections import Counter
 from unittest.mock import DEFAULT, patch
 
 import mutagen
@@ -14,9 +15,11 @@ from sqlalchemy import select
 from tagged_files import tagged
 from written_music import PREDICTED, make_songs, predict, say
 
+from harmonium.data.tag_names import AUDIO_FEATURES
 from harmonium.errors import DataError, LibraryError
 from harmonium.library import Library
 from harmonium.library import write as writing
+from harmonium.library.answers import keep_said
 from harmonium.library.filetags import apply_change, read_tags
 from harmonium.library.filetags import undo as undo_change
 from harmonium.library.index import index
@@ -50,10 +53,10 @@ def changed(songs):
     return [kind for kind, path in songs.items() if path.read_bytes() != tagged(kind)]
 
 
-def outlined(library):
+def outlined(library, **rules):
     snapshot = library.snapshot()
     snapshot.__dict__["tagger"] = None  # the model is not a real one
-    return writing.write_outline(snapshot, snapshot.ids, None).tags
+    return library.outline_write(precision=None, rules=rules)
 
 
 def field_values(song):
@@ -96,12 +99,44 @@ class TestWhat:
 
     def test_a_tag_that_a_file_has_under_another_name_is_not_written(self, songs, library, write):
         say(library, [("ann", "rap", 1)])
-        assert not any(one.tag == "hip hop" for one in outlined(library))
+        assert not any(one.tag == "hip hop" for one in outlined(library).tags)
         write("--yes")
         assert read_tags(songs["mp3"]).genre == (*OLD, "rap")
         say(library, [("ann", "hip hop", 1)])  # now they are two tags
         write("--yes")
         assert "hip hop" in read_tags(songs["mp3"]).genre
+
+    @pytest.mark.parametrize(
+        "rules",
+        [
+            {},
+            {"ignore": ["Guitar"]},
+            {"whitelist": ["guitar", "dreamy"]},
+            {"fields": {"mood": "none"}},
+            {"features": True},
+        ],
+    )
+    def test_the_outline_adds_up_to_what_is_written(self, songs, library, rules):
+        say(library, [("files", "jazz", 1)], kind="file")  # it is not in the files; they had it
+        keep_said(library, 1, ["Sunday Morning"])
+        predict(library, PREDICTED | dict.fromkeys(AUDIO_FEATURES, 0.5), more=AUDIO_FEATURES)
+        library.hide("mellow", learn=False)
+        outline = outlined(library, **rules)
+        plan = library.plan_write(precision=None, rules=rules)
+        assert outline.tracks == sorted({one.track.id for one in plan.files})
+        added = Counter(tag.casefold() for one in plan.files for tag in one.added)
+        assert {one.tag: one.n for one in outline.accepted} == added
+        assert sum(one.n - one.n_said for one in outline.accepted) == plan.n_guessed
+        wrong = sum(one.expected_wrong for one in outline.accepted)
+        assert wrong == pytest.approx(plan.expected_wrong)
+        for one in outline.tags:
+            n_guessed = one.n - one.n_said
+            assert one.expected_wrong == pytest.approx(n_guessed * (1 - (one.precision or 0)))
+        assert outline.n_features == sum(one.gets_features for one in plan.files)
+        report = library.write(plan)
+        assert report.n_tags == sum(added.values())
+        assert outlined(library, **rules).tracks == []
+        assert outlined(library, **rules).accepted == []
 
     def test_only_the_tracks_that_are_named_or_found(self, songs, library, write, place):
         assert write(songs["mp3"].parent, "#3", "--yes").exit_code == 0
@@ -245,18 +280,24 @@ class TestResults:
     def test_as_json_and_a_second_write_has_nothing_to_do(self, songs, library, write):
         found = json.loads(write("--yes", "--json").stdout)
         assert found["written"] == [str(path) for path in songs.values()]
-        assert library.changes.get(found["change"]).summary == "tags written to 3 files"
+        assert library.changes.get(found["change"]).summary == "12 tags written to 3 files"
         done = write("--yes")
         assert (done.exit_code, done.stdout) == (0, "Nothing to write: 3 files up to date.\n")
         again = json.loads(write("--yes", "--json").stdout)
         assert again == {"change": None, "written": []}
+
+    def test_while_it_is_written_the_change_says_how_far(self, songs, library):
+        said = []
+        plan = library.plan_write(precision=None)
+        library.write(plan, progress=lambda *_: said.append(library.changes.list(1)[0].summary))
+        assert said == [f"tags written to {n} of 3 files" for n in (1, 2, 3)]
 
     def test_some_files_fail(self, songs, write):
         songs["flac"].chmod(0o444)
         songs["m4a"].unlink()
         done = write("--yes")
         assert done.exit_code == 1
-        assert "Tags written to 1 file; 2 failed." in done.stdout
+        assert "4 tags written to 1 file; 2 failed." in done.stdout
         assert "read-only" in done.stderr
         assert str(songs["m4a"]) in done.stderr.replace("\n", "")
         assert read_tags(songs["mp3"]).genre != OLD
@@ -445,7 +486,10 @@ def test_tags_that_a_later_change_touched_stay(songs, library, undo):
 def test_the_list_and_the_result_for_programs(written, undo):
     rows = [line.split("\t") for line in undo("--list").stdout.splitlines()]
     assert [row[0] for row in rows] == ["2", "1"]
-    assert [row[2:4] for row in rows] == [["write", "tags written to 3 files"], ["say", "3 tags"]]
+    assert [row[2:4] for row in rows] == [
+        ["write", "12 tags written to 3 files"],
+        ["say", "3 tags"],
+    ]
     done = json.loads(undo("--json").stdout)
     assert done == {"undone": 2, "change": 3, "tags": 0, "files": 3, "complete": True}
     found = json.loads(undo("--list", "--json").stdout)

@@ -102,7 +102,7 @@ def test_a_library_that_is_full_ends_a_write_and_what_was_written_is_told(disk, 
         assert done.exit_code == 2
     assert 0 < len(written) < len(songs)
     assert done.exit_code == 1
-    assert f"Tags written to {len(written)} file" in done.stdout
+    assert f"tags written to {len(written)} file" in done.stdout
     assert done.stderr.count("The disk is full") == len(songs) - len(written)
     (disk / "ballast").unlink()
     assert run_main("undo", "-L", disk / "library.db").exit_code == 0

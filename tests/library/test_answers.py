@@ -306,6 +306,8 @@ def test_each_answer_is_guessed_from_those_before_it(tagged):
     )
     assert improvement(tagged, rest).n == len(likely) - 1
     assert improvement(tagged, 999) is None
+    answer(tagged, "jazz", yes=[1, 2, 3], command="import")  # nobody was asked
+    assert improvement(tagged).n == len(likely)
 
 
 def test_the_built_in_model_learns_from_all_that_was_said(tmp_path):

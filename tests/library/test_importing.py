@@ -225,7 +225,7 @@ def test_a_table_of_triples(library, tmp_path):
     assert (report.people, report.n_tracks, report.n_tags) == (["ann", "bob"], 2, 2)
     assert not report.complete
     change = library.changes.get(report.change)
-    assert (change.command, change.summary) == ("import", "tags.csv: 4 tags of 2 tracks")
+    assert (change.command, change.summary) == ("import", "tags.csv: 3 tags of 2 tracks")
 
 
 def test_the_same_import_again_adds_nothing_and_is_undone_once(library, tmp_path):
@@ -428,6 +428,7 @@ def test_columns_of_a_wide_table_give_their_tags_a_kind(library, tmp_path):
     report = import_table(library, table(tmp_path, text))
     assert report.people == ["me"]
     assert (report.n_rows, report.n_matched, report.left_out) == (2, 2, {})
+    assert library.changes.get(report.change).summary == "tags.csv: 5 tags of 2 tracks"
     kinds = {one.tag: one.kind for one in library.tags()}
     assert kinds == {
         "krautpop": "genre",

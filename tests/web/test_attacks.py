@@ -16,6 +16,7 @@ import polars as pl
 import pytest
 import schemathesis
 from hypothesis import HealthCheck, settings
+from mutagen.flac import FLAC, Picture
 from schemathesis.checks import positive_data_acceptance
 from small_library import quick_model, trained
 from tagged_files import untagged
@@ -119,6 +120,28 @@ def test_a_track_that_was_forgotten_is_not_played(tmp_path):
     with serving(tmp_path / "library.db") as client:
         assert client.get(f"tracks/{ids[0]}/audio").status_code == 404
         assert client.get(f"tracks/{ids[0]}").status_code == 404
+
+
+def test_a_cover_is_a_picture_or_nothing(tmp_path):
+    path = tmp_path / "song.flac"
+    path.write_bytes(untagged("flac"))
+    with Library.open(tmp_path / "library.db") as library:
+        library.tracks.put([Track(str(path), "ab" * 32)])
+    with serving(tmp_path / "library.db") as client:
+        assert client.get("tracks/1/cover").status_code == 204
+        for data, status in ((SCRIPT.encode(), 204), (b"\x89PNG\r\n\x1a\n" + b"x" * 40, 200)):
+            file, picture = FLAC(path), Picture()
+            file.clear_pictures()
+            picture.type, picture.mime, picture.data = 3, "text/html", data
+            file.add_picture(picture)
+            file.save()
+            answer = client.get("tracks/1/cover")
+            assert (answer.status_code, SCRIPT in answer.text) == (status, False)
+        assert answer.content == data
+        assert answer.headers["content-type"] == "image/png"
+        assert answer.headers["x-content-type-options"] == "nosniff"
+        path.unlink()
+        assert client.get("tracks/1/cover").status_code == 404
 
 
 # Bodies. --------------------------------------------------------------------------------------

@@ -12,6 +12,7 @@ from harmonium.library.filetags.formats import (
     LIST_FIELDS,
     FileTags,
     audio_digest,
+    read_cover,
     read_tags,
 )
 from harmonium.library.filetags.id3 import genre_names
@@ -39,6 +40,7 @@ __all__ = [
     "audio_digest",
     "genre_names",
     "plan_write",
+    "read_cover",
     "read_tags",
     "undo",
 ]

@@ -4,6 +4,7 @@ Each format cuts a tag into its parts (frames, comments, items) and replaces tho
 others stay to the byte. `id3` and `vorbis_mp4` hold the formats.
 """
 
+import base64
 import hashlib
 import os
 import struct
@@ -35,6 +36,12 @@ Edits: TypeAlias = Mapping[str, Values]  # place, such as "TCON", "GENRE" or "©
 
 MAX_TAGS = 1 << 20  # characters of a file's tags that are read
 BLOCK = 1 << 20  # bytes that are held in memory at a time
+MAX_COVER = 5 << 20  # bytes of a picture
+_IMAGES = {  # how pictures begin that browsers show → their media type
+    b"\xff\xd8\xff": "image/jpeg",
+    b"\x89PNG\r\n\x1a\n": "image/png",
+    b"GIF8": "image/gif",
+}
 # What Mutagen and the parsing here raise where a file is not what its format says.
 _DAMAGE = (
     *(MutagenError, EOFError, struct.error, ValueError, LookupError, ArithmeticError),
@@ -271,3 +278,30 @@ def with_new_items(
         name = key(item)
         kept += pending.pop(name, []) if name in new else [item]
     return kept + [item for some in pending.values() for item in some]
+
+
+# Pictures. ---------------------------------------------------------------------------------------
+
+
+def read_cover(file: BinaryIO) -> tuple[bytes, str] | None:
+    """The picture in an open file and its media type, a front cover first; None if it has none."""
+    import mutagen
+    from mutagen.flac import Picture
+
+    found: list[tuple[int, bytes]] = []  # (kind of picture, data); 3 is the front cover
+    with suppress(*_DAMAGE, OSError):
+        whole = mutagen.File(file)
+        tags = getattr(whole, "tags", None) or {}
+        found += [(one.type, one.data) for one in getattr(whole, "pictures", [])]
+        if hasattr(tags, "getall"):  # ID3
+            found += [(one.type, one.data) for one in tags.getall("APIC")]
+        else:
+            texts = tags.get("metadata_block_picture") or []
+            pictures = (Picture(base64.b64decode(text)) for text in texts)
+            found += [(one.type, one.data) for one in pictures]
+            found += [(3, bytes(data)) for data in tags.get("covr") or []]
+    for _, data in sorted(found, key=lambda one: one[0] != 3):
+        for begin, media_type in _IMAGES.items():
+            if data.startswith(begin) and len(data) <= MAX_COVER:
+                return data, media_type
+    return None

@@ -52,6 +52,8 @@ export const get = (path, params, signal) => request("GET", address(path, params
 export const post = (path, body = {}, signal) =>
   request("POST", address(path), { body: JSON.stringify(body), type: "application/json", signal });
 
+export const put = (path, body) => request("PUT", address(path), { body: JSON.stringify(body), type: "application/json" });
+
 export const remove = (path) => request("DELETE", address(path));
 
 /** Upload a file; the server does not keep it. */
@@ -60,4 +62,5 @@ export const postFile = (file, signal) =>
 
 export const tagPath = (tag, action = "") => `/tags/${encodeURIComponent(tag)}${action && "/" + action}`;
 export const audioAddress = (id) => address(`/tracks/${id}/audio`);
+export const coverAddress = (id) => address(`/tracks/${id}/cover`);
 export const spectrumAddress = (id) => address(`/tracks/${id}/spectrum`);

@@ -43,6 +43,20 @@ export const FEATURES = new Map([
   ["speechiness", "How much of it is spoken"],
 ]);
 
+/** The kinds of tags, in the order in which they are shown. */
+export const KINDS = new Map([["own", "Your tags"], ["genre", "Genre"], ["mood", "Mood"], ["instrument", "Instruments"], ["voice", "Voice"], ["era", "Era"], ["sound", "Sound"]]);
+const place = (kind) => ([...KINDS.keys()].indexOf(kind) + KINDS.size + 1) % (KINDS.size + 1);
+
+/** [kind, its items] of items with a kind, in the order of the kinds. */
+export function byKind(items) {
+  const kinds = new Map();
+  for (const one of items) kinds.set(one.kind ?? "own", [...(kinds.get(one.kind ?? "own") ?? []), one]);
+  return [...kinds].sort(([a], [b]) => (KINDS.has(b) - KINDS.has(a)) || place(a) - place(b) || a.localeCompare(b));
+}
+
+/** How well a tag is known, in a word; the AUC is 0.5 for chance and 1 for perfect. */
+export const quality = (auc) => (auc === null || auc === undefined ? "–" : auc >= 0.85 ? "good" : auc >= 0.7 ? "fair" : "poor");
+
 const day = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "short" });
 export function when(text) {
   const date = new Date(text);

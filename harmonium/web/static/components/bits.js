@@ -2,9 +2,9 @@
 
 import { html, useEffect, useRef, useState } from "../vendor/preact.js";
 import { isAtWork, refreshLibrary, complain } from "../state.js";
-import { post } from "../api.js";
+import { coverAddress, post } from "../api.js";
 import { href } from "../router.js";
-import { count, FEATURES, howLong, percent, points, quoted } from "../words.js";
+import { count, FEATURES, howLong, percent, points, quality, quoted } from "../words.js";
 import { Icon } from "./icons.js";
 
 let firstView = true;
@@ -46,6 +46,17 @@ export const Bar = ({ p, kind = "", mark = null }) =>
     <span class="bar-fill" style=${{ transform: `scaleX(${Math.max(0, Math.min(1, p ?? 0))})` }}></span>
     ${mark !== null && mark > 0 && mark < 1 && html`<span class="bar-mark" style=${{ left: `${100 * mark}%` }}></span>`}
   </span>`;
+
+/** How well a tag is known: a word, with the AUC as a detail. */
+export const Quality = ({ auc }) =>
+  html`<span class=${"quality " + quality(auc)} title=${auc === null ? undefined : `AUC ${auc.toFixed(3)}`}>${quality(auc)}</span>${auc !== null && html` <span class="auc soft num">${auc.toFixed(2)}</span>`}`;
+
+/** The picture in a track's file, or a note. */
+export function Cover({ track, big = false }) {
+  const [state, setState] = useState("awaited"); // awaited, loaded, none
+  return html`<span class=${`cover${big ? " big" : ""}`} aria-hidden="true"><${Icon} name="note" />
+    ${state !== "none" && !track.localAddress && html`<img src=${coverAddress(track.id)} alt="" loading="lazy" class=${state} onLoad=${() => setState("loaded")} onError=${() => setState("none")} />`}</span>`;
+}
 
 /** The audio features of a track; each leads to the tracks in their order. */
 export const Features = ({ values }) =>

@@ -29,7 +29,7 @@ export function useLearning(fields = "genre") {
   return { job, data, error, learn };
 }
 
-const MIN_TRACKS = 5;
+const MIN_TRACKS = 20; // Training needs them.
 const dismissed = (key) => localStorage.getItem(`harmonium.${key}`);
 
 /** One line of news; it can be dismissed, until it changes. */
@@ -47,7 +47,10 @@ export function News() {
   const running = [indexing, job].filter(isAtWork);
   const before = useRef(null);
   useEffect(() => { // Only of a job that has run while the page was open.
-    if (before.current && job?.state === "done") toast(`Learnt ${counted(job.result.learnt, "tag")} from ${counted(job.result.tracks, "track")}.`);
+    if (before.current && job?.state === "done") {
+      const tracks = counted(job.result.tracks, "track");
+      toast(job.result.learnt ? `Learnt ${counted(job.result.learnt, "tag")} from ${tracks}.` : `Imported the genres of ${tracks}. They are too few, or too mixed, to predict any yet.`);
+    }
     before.current = isAtWork(job);
   }, [job?.state]);
   const failed = job?.state === "failed" && job.error;

@@ -6,7 +6,7 @@ import { cell, useCell } from "../state.js";
 import { href } from "../router.js";
 import { byline, clock, titleOf } from "../words.js";
 import { Icon } from "./icons.js";
-import { IconButton, Range } from "./bits.js";
+import { Cover, IconButton, Range } from "./bits.js";
 
 const audio = new Audio();
 audio.preload = "metadata";
@@ -131,6 +131,7 @@ export function Player() {
       <button class="play" aria-label=${playing ? "Pause" : "Play"} onClick=${() => toggle()}><${Icon} name=${playing ? "pause" : "play"} /></button>
       <${IconButton} icon="next" label="Next track" disabled=${i < 0 || i + 1 >= queue.length} onClick=${() => skip(1)} />
     </div>
+    <${Cover} key=${track.id} track=${track} />
     <div class="player-what">
       ${track.localAddress ? html`<span class="player-title">${name}</span>` : html`<a class="player-title" href=${href("track", track.id)}>${name}</a>`}
       <span class="soft player-by">${problem ?? byline(track)}</span>

@@ -4,15 +4,15 @@ import { html, useEffect, useMemo, useRef, useState } from "../vendor/preact.js"
 import { address, get } from "../api.js";
 import { go, href } from "../router.js";
 import { announce, cell, changeCount, library, tagList, useCell, useChange, useLoad } from "../state.js";
-import { byline, clock, count, FEATURES, listed, percent, quoted, counted, stands, titleOf, withTag } from "../words.js";
-import { Bar, Empty, IconButton, Problem, TagChip, View, Waiting } from "../components/bits.js";
+import { byKind, byline, clock, count, FEATURES, KINDS, listed, percent, quoted, counted, stands, titleOf, withTag } from "../words.js";
+import { Bar, Cover, Empty, IconButton, Problem, TagChip, View, Waiting } from "../components/bits.js";
 import { Icon } from "../components/icons.js";
 import { News } from "../components/news.js";
 import { PlayButton } from "../components/player.js";
 import { TagField } from "../components/tag-field.js";
 
 const PAGE = 50;
-const FACETS = 12;
+const FACETS = 5; // of each kind
 /** Longer lists are not loaded again when the library changes. */
 const MAX_AGAIN = 500;
 
@@ -44,11 +44,11 @@ export function Search({ params }) {
     try {
       const [page, facets] = await Promise.all([
         get("/search", { ...query, offset, limit, features: true }),
-        offset ? { facets: found.value.facets } : get("/facets", filterOf(params)),
+        offset ? { facets: found.value.facets, total: found.value.n_tags } : get("/facets", filterOf(params)),
       ]);
       if (latest.current !== key) return;
       const before = offset ? found.value.hits : [];
-      found.set({ ...page, key, hits: [...before, ...page.hits], facets: facets.facets });
+      found.set({ ...page, key, hits: [...before, ...page.hits], facets: facets.facets, n_tags: facets.total });
       setError(null);
       if (!again) announce(offset ? `${page.hits.length} more tracks` : counted(page.total, "track"));
     } catch (problem) {
@@ -71,7 +71,7 @@ export function Search({ params }) {
     <${News} />
     <${SearchBox} params=${params} show=${show} features=${features.length > 0} />
     <div class="search">
-      <${Facets} facets=${state.facets} q=${params.q ?? ""} show=${show} known=${state.key !== null} />
+      <${Facets} facets=${state.facets} total=${state.n_tags} q=${params.q ?? ""} show=${show} known=${state.key !== null} />
       <section class="results" aria-labelledby="found" aria-busy=${String(loading)}>
         ${error ? html`<h2 id="found" class="vh">Results</h2><${SearchProblem} error=${error} params=${params} retry=${() => load(0)} />` : html`
           <div class="results-head">
@@ -151,32 +151,33 @@ function Around({ params, hits }) {
 }
 
 /** Tags to narrow the result by. A click requires a tag, minus excludes it. */
-function Facets({ facets: counted, q, show, known }) {
+function Facets({ facets: counted, total, q, show, known }) {
   const [all, setAll] = useState(false);
   const tags = useCell(tagList);
   const facets = useMemo(() => { // A tag of the query stays visible, even if no track has it.
     const there = new Set(counted.map((facet) => facet.tag));
-    return [...counted, ...tags.filter((tag) => q && !there.has(tag.tag) && stands(q, tag.tag) !== null).map(({ tag, shown }) => ({ tag, shown, n: 0 }))];
+    return [...counted, ...tags.filter((tag) => q && !there.has(tag.tag) && stands(q, tag.tag) !== null).map(({ tag, shown, kind }) => ({ tag, shown, kind, n: 0 }))];
   }, [counted, q, tags]);
   const set = (tag, how) => show({ q: withTag(q, tag, how), order: null });
   const onClick = (event, tag, stand) => {
     if (event.shiftKey || event.altKey) set(tag, stand === false ? null : false);
     else set(tag, stand === true ? null : true);
   };
-  const shown = all ? facets : facets.filter((facet, i) => i < FACETS || stands(q, facet.tag) !== null);
+  const groups = byKind(facets).map(([kind, some]) => [kind, all ? some : some.filter((facet, i) => i < FACETS || stands(q, facet.tag) !== null)]);
+  const nShown = groups.reduce((sum, [, some]) => sum + some.length, 0);
   if (known && !facets.length) return html`<div class="facets"></div>`;
   return html`<section class="facets" aria-labelledby="facets">
     <h2 id="facets">Narrow by tag</h2>
     ${!known && html`<${Waiting} rows=${8} />`}
-    <ul>${shown.map((facet) => {
+    <div class="facet-groups">${groups.map(([kind, some]) => html`<h3 id=${`facets-${kind}`}>${KINDS.get(kind) ?? kind}</h3><ul key=${kind} aria-labelledby=${`facets-${kind}`}>${some.map((facet) => {
       const stand = stands(q, facet.tag);
       return html`<li key=${facet.tag} class=${stand === true ? "facet on" : stand === false ? "facet off" : "facet"}>
         <button class="facet-add" aria-pressed=${String(stand === true)} onClick=${(event) => onClick(event, facet.tag, stand)}>
           <span class="facet-name">${facet.shown}</span><span class="soft num">${count(facet.n)}<span class="vh"> tracks</span></span></button>
         <button class="icon-button facet-not" aria-pressed=${String(stand === false)} aria-label=${`Exclude ${facet.shown}`} title=${`Exclude ${facet.shown}`}
           onClick=${() => set(facet.tag, stand === false ? null : false)}><${Icon} name="minus" /></button></li>`;
-    })}</ul>
-    ${facets.length > FACETS && html`<button class="quiet facets-all" aria-expanded=${String(all)} onClick=${() => setAll(!all)}>${all ? "Fewer tags" : `All ${facets.length} tags`}</button>`}
+    })}</ul>`)}</div>
+    ${(all || nShown < facets.length) && html`<button class="quiet facets-all" aria-expanded=${String(all)} onClick=${() => setAll(!all)}>${all ? "Fewer tags" : total > facets.length ? `${count(facets.length)} of ${count(total)} tags` : `All ${count(total)} tags`}</button>`}
   </section>`;
 }
 
@@ -224,7 +225,7 @@ function Hits({ state, searching, by }) {
 export function Hit({ hit, queue, searching = false, by = null }) {
   const score = hit.probability ?? null, similarity = hit.similarity ?? null;
   return html`<li class="hit">
-    <${PlayButton} track=${hit} queue=${queue} />
+    <span class="hit-play"><${Cover} track=${hit} /><${PlayButton} track=${hit} queue=${queue} /></span>
     <div class="hit-what">
       <a class="hit-title" href=${href("track", hit.id)}>${titleOf(hit)}</a>
       <span class="hit-by soft">${byline(hit)}</span>

@@ -1,11 +1,11 @@
 // One tag: its precision and recall, related tags, and tracks; rename, merge or hide it.
 
 import { html, useMemo, useState } from "../vendor/preact.js";
-import { get, post, tagPath } from "../api.js";
+import { get, post, put, tagPath } from "../api.js";
 import { go, href } from "../router.js";
 import { changeCount, complain, refreshTags, tagList, useChange, useLoad, useWidth } from "../state.js";
-import { count, percent, quoted, counted } from "../words.js";
-import { Bar, Problem, Range, View, Waiting } from "../components/bits.js";
+import { count, KINDS, percent, quoted, counted } from "../words.js";
+import { Bar, Problem, Quality, Range, View, Waiting } from "../components/bits.js";
 import { Dialog } from "../components/dialog.js";
 import { TagField } from "../components/tag-field.js";
 import { toastUndo, undo } from "../components/toast.js";
@@ -23,8 +23,15 @@ export function Tag({ id }) {
     if (hiding) undo(hiding.id, after);
     else go("changes");
   };
+  const setKind = async (kind) => {
+    try {
+      const { change } = await put(tagPath(data.tag, "kind"), { kind });
+      toastUndo(`${shown} is now of the kind ${kind}.`, change, after);
+      after();
+    } catch (problem) { complain(problem); }
+  };
   const shown = data?.shown ?? id;
-  return html`<${View} title=${shown} trail=${html`<p class="trail"><a href="#/tags">Tags</a> <span class="soft">/ ${data ? data.kind : "…"}</span></p>`}
+  return html`<${View} title=${shown} trail=${html`<p class="trail"><a href="#/tags">Tags</a> / ${data ? html`<label class="inline">Kind <select value=${data.kind} onChange=${(event) => setKind(event.target.value)}>${[...KINDS.keys(), "none"].map((kind) => html`<option value=${kind}>${kind}</option>`)}</select></label>` : "…"}</p>`}
     aside=${data && html`<a class="button" href=${href("search", null, { q: quoted(id) })}>Its tracks</a><a class="button" href=${href("teach", null, { tag: id })}>Teach</a>
       <button onClick=${() => setAsking("rename")}>Rename</button><button onClick=${() => setAsking("merge")}>Merge</button>
       ${data.hidden ? html`<button onClick=${unhide}>Show again</button>` : html`<button onClick=${() => setAsking("hide")}>Hide</button>`}`}>
@@ -46,9 +53,10 @@ export function Tag({ id }) {
 
 function Figures({ tag }) {
   const figures = [
-    [tag.auc === null ? "–" : tag.auc.toFixed(3), "AUC"],
-    [count(tag.examples), "examples"],
-    [count(tag.predicted), "tracks predicted"],
+    [html`<${Quality} auc=${tag.auc} />`, "quality (AUC)"],
+    [count(tag.people), "of your tracks tagged"],
+    [count(tag.predicted), "predicted"],
+    [count(tag.examples), tag.owner === "built-in" ? "examples, of other music" : "examples"],
     [percent(tag.precision), "precision"],
     [percent(tag.recall), "recall"],
   ];
@@ -153,7 +161,7 @@ function Hide({ tag, onClose, after }) {
     } catch (problem) { complain(problem); }
   };
   return html`<${Dialog} title=${`Hide ${tag.shown}?`} onClose=${onClose}>
-    <p>It will no longer be predicted, suggested or written into files. What people said (${counted(tag.examples, "track")}) is kept. You can undo it.</p>
+    <p>It will no longer be predicted, suggested or written into files. What people said (${counted(tag.people, "track")}) is kept. You can undo it.</p>
     <div class="dialog-buttons"><button onClick=${onClose}>Cancel</button><button class="primary" onClick=${run}>Hide</button></div>
   <//>`;
 }

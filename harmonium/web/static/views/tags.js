@@ -5,15 +5,15 @@ import { get } from "../api.js";
 import { go, href } from "../router.js";
 import { changeCount, tagList, useCell, useChange, useLoad, useWidth } from "../state.js";
 import { count, percent } from "../words.js";
-import { Bar, Choice, Empty, Problem, View, Waiting } from "../components/bits.js";
+import { Choice, Empty, Problem, Quality, View, Waiting } from "../components/bits.js";
 
 const COLUMNS = [
   ["shown", "Tag", ""],
   ["kind", "Kind", "wide-only"],
-  ["auc", "AUC", "num"],
-  ["examples", "Examples", "num"],
-  ["predicted", "Predicted", "num wide-only"],
-  ["precision", "Precision", "num"],
+  ["auc", "Quality", ""],
+  ["people", "Tagged", "num"],
+  ["predicted", "Predicted", "num"],
+  ["precision", "Precision", "num wide-only"],
   ["recall", "Recall", "num wide-only"],
 ];
 
@@ -29,11 +29,14 @@ export function Tags({ params }) {
   <//>`;
 }
 
+/** Whether it was learnt here, or people gave it to a track. */
+const isOwn = (tag) => tag.owner !== "built-in" || tag.people > 0;
+
 function Table({ tags }) {
-  const [sort, setSort] = useState(["examples", -1]);
+  const [sort, setSort] = useState(["people", -1]);
   const [filter, setFilter] = useState("");
   const [hidden, setHidden] = useState(false);
-  const [whose, setWhose] = useState(tags.some((tag) => tag.owner !== "built-in" && tag.examples) ? "own" : "all");
+  const [whose, setWhose] = useState(tags.some(isOwn) ? "own" : "all");
   const [column, direction] = sort;
   const wanted = filter.trim().toLocaleLowerCase();
   const rows = useMemo(() => {
@@ -42,9 +45,9 @@ function Table({ tags }) {
       if ((x ?? null) === null || (y ?? null) === null) return ((x ?? null) === null) - ((y ?? null) === null);
       return direction * (typeof x === "string" ? x.localeCompare(y) : x - y) || a.shown.localeCompare(b.shown);
     };
-    return tags.filter((tag) => (hidden || !tag.hidden) && (whose === "all" || (tag.owner !== "built-in") === (whose === "own")) && (!wanted || tag.shown.toLocaleLowerCase().includes(wanted))).sort(order);
+    return tags.filter((tag) => (hidden || !tag.hidden) && (whose === "all" || isOwn(tag) === (whose === "own")) && (!wanted || tag.shown.toLocaleLowerCase().includes(wanted))).sort(order);
   }, [tags, sort, wanted, hidden, whose]);
-  const both = new Set(tags.map((tag) => tag.owner === "built-in")).size > 1;
+  const both = new Set(tags.map(isOwn)).size > 1;
   const choose = (name) => setSort(name === column ? [name, -direction] : [name, name === "shown" || name === "kind" ? 1 : -1]);
   const nHidden = tags.filter((tag) => tag.hidden).length;
   return html`<div class="tags-tools">
@@ -52,8 +55,8 @@ function Table({ tags }) {
       <input id="filter" type="search" placeholder="Filter" value=${filter} onInput=${(event) => setFilter(event.target.value)} />
       ${both && html`<${Choice} label="Whose tags" value=${whose} options=${[["own", "Your tags"], ["built-in", "Built-in"], ["all", "All"]]} onChange=${setWhose} />`}
       ${nHidden > 0 && html`<label class="inline"><input type="checkbox" checked=${hidden} onChange=${(event) => setHidden(event.target.checked)} /> Show ${nHidden} hidden</label>`}
-      <details><summary>What the numbers mean</summary><p class="soft"><b>AUC</b>: how well the model tells tracks with the tag from those without; 0.5 is chance, 1 is perfect.
-        <b>Examples</b>: tracks that the model learnt the tag from. <b>Precision</b>: how many of its predictions are right. <b>Recall</b>: how many of the tag's tracks it finds.</p></details>
+      <details><summary>What the numbers mean</summary><p class="soft"><b>Quality</b>: how well the model tells tracks with the tag from those without, on tracks that it has not learnt from; the number is the AUC (0.5 is chance, 1 is perfect).
+        <b>Tagged</b>: your tracks that people gave the tag. <b>Predicted</b>: your tracks that the model gives it. <b>Precision</b>: how many of its predictions are right. <b>Recall</b>: how many of the tag's tracks it finds.</p></details>
     </div>
     <table class="table tags-table"><caption class="vh">Tags, sorted by ${COLUMNS.find(([name]) => name === column)[1]}</caption>
       <thead><tr>${COLUMNS.map(([name, label, kind]) => html`<th class=${kind} scope="col" aria-sort=${name === column ? (direction > 0 ? "ascending" : "descending") : undefined}>
@@ -61,10 +64,10 @@ function Table({ tags }) {
       <tbody>${rows.map((tag) => html`<tr key=${tag.tag} class=${tag.hidden ? "hidden-tag" : ""}>
         <th scope="row"><a href=${href("tags", tag.tag)}>${tag.shown}</a>${tag.hidden && html` <span class="soft">hidden</span>`}</th>
         <td class="wide-only soft">${tag.kind}</td>
-        <td class="num">${tag.auc === null ? html`<span class="soft">–</span>` : html`<span class="auc"><${Bar} p=${Math.max(0, (tag.auc - 0.5) * 2)} kind="small" />${tag.auc.toFixed(2)}</span>`}</td>
-        <td class="num">${count(tag.examples)}</td>
-        <td class="num wide-only">${count(tag.predicted)}</td>
-        <td class="num">${percent(tag.precision)}</td>
+        <td><${Quality} auc=${tag.auc} /></td>
+        <td class="num">${count(tag.people)}</td>
+        <td class="num">${count(tag.predicted)}</td>
+        <td class="num wide-only">${percent(tag.precision)}</td>
         <td class="num wide-only">${percent(tag.recall)}</td>
       </tr>`)}</tbody>
     </table>
@@ -76,8 +79,8 @@ const labelWidth = (text, size) => text.length * size * 0.56 + 10;
 
 /** The area of the map, as a multiple of the area of its labels. */
 const ROOM = 5;
-/** The number of tags on a wide map; a narrow one has half as many. */
-const MAX_TAGS = 64;
+/** The number of tags on a wide map; a narrow one has half as many, and no lines between tags that exclude each other. */
+const MAX_TAGS = 64, NARROW = 700;
 
 /** Values scaled to 0…1 and averaged with their ranks, so that no part of the map stays empty. */
 function evened(values) {
@@ -116,7 +119,7 @@ function TagMap() {
   const own = new Set(useCell(tagList).filter((tag) => tag.owner !== "built-in").map((tag) => tag.tag));
   const [boxes, height] = useMemo(() => {
     if (!data || !width) return [[], 0];
-    const few = [...data.tags].sort((a, b) => own.has(b.tag) - own.has(a.tag) || b.size - a.size).slice(0, width > 700 ? MAX_TAGS : MAX_TAGS / 2);
+    const few = [...data.tags].sort((a, b) => own.has(b.tag) - own.has(a.tag) || b.size - a.size).slice(0, width > NARROW ? MAX_TAGS : MAX_TAGS / 2);
     const largest = Math.max(1, ...few.map((tag) => tag.size));
     const size = (tag) => 12 + 5 * Math.sqrt(tag.size / largest);
     const area = few.reduce((sum, tag) => sum + labelWidth(tag.shown, size(tag)) * 24, 0);
@@ -133,8 +136,8 @@ function TagMap() {
       <svg role="group" aria-label="Map of tags" width=${width} height=${height} class=${over ? "has-over" : ""}>
         ${data.links.map((link) => {
           const a = at.get(link.a), b = at.get(link.b);
-          if (!a || !b) return null;
           const mine = over && (link.a === over || link.b === over);
+          if (!a || !b || (width <= NARROW && link.weight < 0 && !mine)) return null;
           return html`<line x1=${a.x} y1=${a.y} x2=${b.x} y2=${b.y} class=${`${link.weight < 0 ? "apart" : "together"}${mine ? " mine" : ""}`} stroke-width=${0.5 + (2.5 * Math.abs(link.weight)) / heaviest} />`;
         })}
         ${boxes.map(({ tag, x, y, w, h, size }) => html`<a key=${tag.tag} href=${href("tags", tag.tag)} class=${`map-tag${tag.tag === over || near.has(tag.tag) ? " near" : ""}`}

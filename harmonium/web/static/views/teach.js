@@ -135,7 +135,7 @@ export function Teach({ params }) {
 }
 
 function Question({ question, answer, skip }) {
-  const { track, shown, probability } = question;
+  const { track, shown, probability, threshold } = question;
   const playing = isPlaying(useCell(player), track.id);
   return html`<section class="question" aria-label="Question">
     <p class="question-text">Is this <strong>${shown}</strong>?</p>
@@ -148,7 +148,7 @@ function Question({ question, answer, skip }) {
       <button class="answer" onClick=${() => answer(false)}>No <kbd>n</kbd></button>
       <button class="answer quiet" onClick=${skip}>Skip <kbd>space</kbd></button>
     </div>
-    <p class="soft">The model says ${percent(probability)}.</p>
+    <p class="soft">The model says ${percent(probability)}. It gives a track this tag from ${percent(threshold)} on, so your answer decides.</p>
   </section>`;
 }
 

@@ -4,16 +4,14 @@ import { html, useEffect, useMemo, useRef, useState } from "../vendor/preact.js"
 import { get, post } from "../api.js";
 import { href } from "../router.js";
 import { announce, changeCount, complain, drafts, refreshTags, useChange, useLoad } from "../state.js";
-import { byline, clock, listed, percent, points, counted, titleOf } from "../words.js";
-import { Bar, Features, Moved, Problem, View, Waiting } from "../components/bits.js";
+import { byKind, byline, clock, KINDS, listed, percent, points, counted, titleOf } from "../words.js";
+import { Bar, Cover, Features, Moved, Problem, View, Waiting } from "../components/bits.js";
 import { Icon } from "../components/icons.js";
 import { OverTime } from "../components/over-time.js";
 import { PlayButton, Spectrum } from "../components/player.js";
 import { TagField } from "../components/tag-field.js";
 import { toastUndo } from "../components/toast.js";
 
-const GROUPS = ["own", "genre", "mood", "instrument", "voice", "era", "sound"];
-const NAMES = { own: "Your tags", genre: "Genre", mood: "Mood", instrument: "Instruments", voice: "Voice", era: "Era", sound: "Sound" };
 /** Less likely tags are hidden behind a button. */
 const UNLIKELY = 0.1;
 
@@ -32,6 +30,7 @@ export function Track({ id }) {
 function Listen({ track }) {
   return html`<section class="listen" aria-label="Listen">
     <div class="listen-row">
+      <${Cover} key=${track.id} track=${track} big=${true} />
       <${PlayButton} track=${track} big=${true} />
       <${Spectrum} track=${track} />
     </div>
@@ -156,11 +155,12 @@ function Tags({ track, put, reload }) {
       <input id="filter" type="search" placeholder="Filter these tags" value=${filter} onInput=${(event) => setFilter(event.target.value)} />
       <${AddTag} onAdd=${(tag) => { setFilter(""); answer(tag, true); }} tags=${tags} />
       <p class="soft hint keys-hint">On a row: <kbd>y</kbd> yes, <kbd>n</kbd> no, <kbd>u</kbd> unknown, <kbd>↑</kbd> <kbd>↓</kbd> next row</p>
+      <p class="soft hint"><span class="tick-sign" aria-hidden="true"></span> From this mark on, the model gives the track the tag.</p>
     </div>
     ${shown.length === 0 && html`<p class="soft">${wanted ? "No tag matches. You can add it as a tag of your own." : "No tags yet. Add one of your own, or train a model."}</p>`}
     <div class="tag-groups">
       ${groups.map(([group, members]) => html`<section class="tag-group" key=${group} aria-labelledby=${`group-${group}`}>
-        <h2 id=${`group-${group}`}>${NAMES[group] ?? group}</h2>
+        <h2 id=${`group-${group}`}>${KINDS.get(group) ?? group}</h2>
         <ul class="tag-rows">${members.map((tag) => html`<${TagRow} key=${tag.tag} tag=${tag} track=${track} p=${probability(tag)} said=${answers.get(tag.tag) ?? null}
           unsaved=${unsaved.has(tag.tag)} change=${marked.has(tag.tag) ? change(tag.tag) : 0} answer=${answer} sides=${() => sides(answers, known)} />`)}</ul>
       </section>`)}
@@ -177,18 +177,10 @@ function Tags({ track, put, reload }) {
   </section>`;
 }
 
-/** Tags by kind; tags without a kind are the user's own. Own tags come first, then the most likely when the track was opened. */
+/** Tags by kind, the most likely first, as they were when the track was opened. */
 function grouped(tags) {
-  const kinds = new Map();
-  for (const tag of tags) {
-    const kind = tag.kind ?? "own";
-    kinds.set(kind, [...(kinds.get(kind) ?? []), tag]);
-  }
-  const place = (kind) => (GROUPS.indexOf(kind) + GROUPS.length + 1) % (GROUPS.length + 1);
-  const own = (tag) => (tag.owner === "built-in" ? 1 : 0);
-  for (const members of kinds.values()) members.sort((a, b) => own(a) - own(b) || (b.probability ?? 0) - (a.probability ?? 0));
-  const order = (kind) => (GROUPS.includes(kind) ? place(kind) : 99);
-  return [...kinds].sort(([a], [b]) => order(a) - order(b) || a.localeCompare(b));
+  const height = (tag) => (tag.said === true ? 2 : tag.said === false ? -1 : tag.probability ?? 0);
+  return byKind([...tags].sort((a, b) => height(b) - height(a)));
 }
 
 function TagRow({ tag, track, p, said, unsaved, change, answer, sides }) {

@@ -5,7 +5,7 @@ import { get, post } from "../api.js";
 import { href } from "../router.js";
 import { changeCount, complain, isAtWork, jobs, library, newestJob, refreshLibrary, refreshTags, useCell, useChange, useLoad } from "../state.js";
 import { count, counted, when } from "../words.js";
-import { Empty, JobProgress, Problem, View, Waiting } from "../components/bits.js";
+import { Empty, JobProgress, Problem, Quality, View, Waiting } from "../components/bits.js";
 import { toastUndo } from "../components/toast.js";
 
 export function Training() {
@@ -54,17 +54,19 @@ export function Training() {
     <section aria-labelledby="all-models"><h2 id="all-models">All models</h2>
       ${error && !data ? html`<${Problem} error=${error} retry=${reload} />` : !data ? html`<${Waiting} rows=${3} />`
         : !models.length ? html`<${Empty} title="No model has been trained yet."><p>Give about fifteen tracks each tag that the model should learn, then train.</p><div class="row"><a class="button" href="#/search">Tracks</a></div><//>`
-        : html`<table class="table models"><thead><tr><th scope="col">Model</th><th scope="col" class="wide-only">Made</th><th scope="col" class="num">Tags learnt</th><th scope="col" class="num">Mean AUC</th><th scope="col" class="num wide-only">Tracks</th><th scope="col"><span class="vh">Actions</span></th></tr></thead>
+        : html`<table class="table models"><thead><tr><th scope="col">Model</th><th scope="col" class="wide-only">Made</th><th scope="col" class="num">Tags learnt</th><th scope="col">Quality</th><th scope="col" class="num wide-only">Tracks</th><th scope="col"><span class="vh">Actions</span></th></tr></thead>
           <tbody>${models.map((model) => html`<tr key=${model.id} class=${model.in_use ? "in-use" : ""}><th scope="row">${model.id}${model.in_use && html` <span class="badge">in use</span>`}</th>
-            <td class="wide-only">${when(model.made_at)}</td><td class="num">${count(model.learnt)} of ${count(model.tags)}</td><td class="num">${model.mean_auc?.toFixed(3) ?? "–"}</td><td class="num wide-only">${model.tracks === null ? "–" : count(model.tracks)}</td>
+            <td class="wide-only">${when(model.made_at)}</td><td class="num">${count(model.learnt)} of ${count(model.tags)}</td><td><${Quality} auc=${model.mean_auc} /></td><td class="num wide-only">${model.tracks === null ? "–" : count(model.tracks)}</td>
             <td class="actions">${!model.in_use && html`${current && html`<button onClick=${() => { setChosen(model.id); }}>Compare</button>`}<button onClick=${() => use(model)}>Use<span class="vh"> model ${model.id}</span></button>`}</td></tr>`)}</tbody></table>`}
     </section>
   <//>`;
 }
 
+const signed = (change) => `${change < 0 ? "−" : "+"}${Math.abs(change).toFixed(3)}`;
+
 const Figures = ({ model }) => html`<dl class="figures">
   <div><dt>tags learnt</dt><dd class="num">${count(model.learnt)} of ${count(model.tags)}</dd></div>
-  <div><dt>mean AUC</dt><dd class="num">${model.mean_auc?.toFixed(3) ?? "–"}</dd></div>
+  <div><dt>quality (mean AUC)</dt><dd><${Quality} auc=${model.mean_auc} /></dd></div>
   ${model.tracks !== null && html`<div><dt>tracks learnt from</dt><dd class="num">${count(model.tracks)}</dd></div>`}
   </dl>`;
 
@@ -75,14 +77,14 @@ function Compare({ current, candidate, use, close }) {
   const unknown = (data?.tags ?? []).filter((tag) => tag.auc_b === null);
   return html`<section class="card compare" aria-labelledby="compare"><h2 id="compare">Model ${candidate.id} compared with model ${current.id}</h2>
     ${error ? html`<${Problem} error=${error} retry=${reload} />` : !data ? html`<${Waiting} rows=${6} />` : html`
-      <p><strong>${counted(data.better, "tag")} better, ${count(data.worse)} worse</strong>; mean AUC ${current.mean_auc?.toFixed(3) ?? "–"} → ${candidate.mean_auc?.toFixed(3) ?? "–"}.
+      <p><strong>${counted(data.better, "tag")} better, ${count(data.worse)} worse</strong>${data.mean_a !== null && `; mean AUC of the tags of both ${data.mean_a.toFixed(3)} → ${data.mean_b.toFixed(3)}${data.error === null ? "" : ` (difference ${signed(data.mean_b - data.mean_a)} ± ${data.error.toFixed(3)})`}`}.
         ${data.changed_tracks !== null && data.changed_tracks !== undefined ? ` ${counted(data.changed_tracks, "track")} would get other tags.` : ""}</p>
       <div class="row"><button class="primary" onClick=${use}>Use the new model</button>${close && html`<button onClick=${close}>Close</button>`}</div>
-      <table class="table"><thead><tr><th scope="col">Tag</th><th scope="col" class="num">In use</th><th scope="col" class="num">New</th><th scope="col" class="num">Change</th></tr></thead>
+      <table class="table"><thead><tr><th scope="col">Tag</th><th scope="col">In use</th><th scope="col">New</th><th scope="col" class="num">Change of AUC</th></tr></thead>
         <tbody>${tags.map((tag) => {
           const change = tag.auc_a === null ? null : tag.auc_b - tag.auc_a;
-          return html`<tr key=${tag.tag}><th scope="row"><a href=${href("tags", tag.tag)}>${tag.shown ?? tag.tag}</a></th><td class="num">${tag.auc_a?.toFixed(3) ?? "–"}</td><td class="num">${tag.auc_b.toFixed(3)}</td>
-            <td class="num">${change === null ? "new" : html`<span class=${Math.abs(change) < 0.0005 ? "soft" : change > 0 ? "moved up" : "moved down"}>${change < 0 ? "−" : "+"}${Math.abs(change).toFixed(3)}</span>`}</td></tr>`;
+          return html`<tr key=${tag.tag}><th scope="row"><a href=${href("tags", tag.tag)}>${tag.shown ?? tag.tag}</a></th><td><${Quality} auc=${tag.auc_a} /></td><td><${Quality} auc=${tag.auc_b} /></td>
+            <td class="num">${change === null ? "new" : html`<span class=${Math.abs(change) < 0.0005 ? "soft" : change > 0 ? "moved up" : "moved down"}>${signed(change)}</span>`}</td></tr>`;
         })}</tbody></table>
       ${unknown.length > 0 && html`<details><summary>${counted(unknown.length, "tag")} not evaluated</summary>
         <p class="soft">There were too few tracks to evaluate them, or they belong to the built-in model: ${unknown.map((tag) => tag.shown ?? tag.tag).join(", ")}.</p></details>`}`}
