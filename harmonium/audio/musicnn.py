@@ -33,26 +33,7 @@ from harmonium.arrays import Floats
 from harmonium.audio.decoding import Window
 from harmonium.audio.extractors import Extractor, FeatureParameters, mel_spectrogram
 from harmonium.errors import DataError, ModelFileError
-
-MSD_TAGS = tuple(  # outputs of the network of the Million Song Dataset: Last.fm's top fifty
-    (  # noqa: SIM905
-        "rock, pop, alternative, indie, electronic, female vocalists, dance, 00s, alternative "
-        "rock, jazz, beautiful, metal, chillout, male vocalists, classic rock, soul, indie "
-        "rock, Mellow, electronica, 80s, folk, 90s, chill, instrumental, punk, oldies, blues, "
-        "hard rock, ambient, acoustic, experimental, female vocalist, guitar, Hip-Hop, 70s, "
-        "party, country, easy listening, sexy, catchy, funk, electro, heavy metal, "
-        "Progressive rock, 60s, rnb, indie pop, sad, House, happy"
-    ).split(", ")
-)
-MTT_TAGS = tuple(  # outputs of the network of MagnaTagATune: its players' fifty most used tags
-    (  # noqa: SIM905
-        "guitar, classical, slow, techno, strings, drums, electronic, rock, fast, piano, "
-        "ambient, beat, violin, vocal, synth, female, indian, opera, male, singing, vocals, "
-        "no vocals, harpsichord, loud, quiet, flute, woman, male vocal, no vocal, pop, soft, "
-        "sitar, solo, man, classic, choir, voice, new age, dance, male voice, female vocal, "
-        "beats, harp, cello, no voice, weird, country, metal, female voice, choral"
-    ).split(", ")
-)
+from harmonium.files import read_toml
 
 FILE = Path(__file__).with_name("musicnn.safetensors")
 
@@ -66,7 +47,9 @@ SPECTRUM = FeatureParameters(
 
 NETWORKS = ("MSD", "MTT")  # in the order of their features; a tensor's name begins with one
 FEATURE_NAMES = tuple(f"{name} {k}" for name in NETWORKS for k in range(N_HIDDEN))
-HEAD_NAMES = (*(f"MSD {tag}" for tag in MSD_TAGS), *(f"MTT {tag}" for tag in MTT_TAGS))
+# The outputs of the networks: Last.fm's top fifty, and the fifty most used tags of MagnaTagATune.
+_TAGS = read_toml(FILE.parents[1] / "data/datasets/datasets.toml", "The datasets")["musicnn"]
+HEAD_NAMES = tuple(f"{name} {tag}" for name in NETWORKS for tag in _TAGS[name])
 
 EPSILON = 1e-3  # what is added to the variances in all batch normalisations
 FILTER_FRAMES = 7  # frames that the filters of the timbre and of the middle layers span
