@@ -130,8 +130,8 @@ def report(
 ) -> None:
     """Write the tables and figures of an experiment, in the form of the paper.
 
-    Writes Markdown and HTML, and figures as PNG and SVG. Nothing is trained: the report shows the
-    results so far, and says what is missing. `pandoc report.md -o report.tex` makes LaTeX of it.
+    Writes Markdown and HTML, tables in LaTeX, and figures as PNG and SVG. Nothing is trained: the
+    report shows the results so far, and says what is missing.
 
     Example: harmonium experiment report results/table2
     In Python: harmonium.experiments.report.write_report("results/table2")
@@ -145,7 +145,7 @@ def report(
         out.console.print(terminal_table(table, width=out.console.width), "")
     if made.unfinished:
         out.say(f"Not finished: {made.unfinished}")
-    out.say(f"Written to {folder}: report.html, report.md, figures/")
+    out.say(f"Written to {folder}: report.html, report.md, tables.tex, figures/")
 
 
 def _roots() -> list[Path]:

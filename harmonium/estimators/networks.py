@@ -4,12 +4,14 @@ from abc import abstractmethod
 from typing import Any, Literal
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 from joblib import effective_n_jobs
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.utils.validation import check_consistent_length
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
-from harmonium.arrays import Doubles, Floats
+from harmonium.arrays import Doubles, Floats, Ids
 from harmonium.errors import DataError
 from harmonium.estimators import model_files
 from harmonium.estimators.calibration import Question, ask
@@ -26,12 +28,13 @@ from harmonium.rbm.inference import (
     infer,
     marginals,
 )
-from harmonium.rbm.model import Params
+from harmonium.rbm.model import Params, compiled, refuse_fork
 from harmonium.rbm.other_models import (
     Hybrid,
     JointContrastiveDivergence,
     JointParams,
     MLPParams,
+    joint_sweep,
     mlp_logits,
 )
 from harmonium.rbm.training import Penalty, Tree
@@ -300,6 +303,25 @@ class GenerativeRBM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RBMTagger
         """p(h_k = 1 | x), shape (n_clips, n_hidden)."""
         return self.infer(X).h
 
+    def sample(
+        self, n_samples: int = 1, *, steps: int = 1000, random_state: Any = None
+    ) -> tuple[Doubles, Ids]:
+        """(X, y) drawn from p(y, x) by independent Gibbs chains of ``steps`` sweeps each.
+
+        X is (n_samples, n_features), in the units of the features; y is (n_samples, n_tags). With
+        ``unit_norm`` the model knows clips of norm 1 after scaling, and draws such.
+        """
+        check_is_fitted(self)
+        if n_samples < 1 or steps < 1:
+            raise DataError(
+                f"n_samples and steps must be at least 1. Got {n_samples} and {steps} instead."
+            )
+        refuse_fork()
+        key = jax.random.key(check_random_state(random_state).randint(2**31 - 1))
+        x, y = _chains(key, self._params, n_samples, steps, self._input_variance())
+        X = self._scaling.inverse(np.asarray(x))
+        return X, np.asarray(y).astype(np.int64)
+
     def _objective(self) -> gradients.Gradient:
         return JointContrastiveDivergence(self.training_steps or 1, self._input_variance())
 
@@ -311,6 +333,20 @@ class GenerativeRBM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RBMTagger
     @property
     def _n_features_out(self) -> int:
         return self.n_hidden
+
+
+@compiled(static_argnames=("n_samples", "steps", "variance"))
+def _chains(key: Any, params: JointParams, n_samples: int, steps: int, variance: float) -> Any:
+    n, n_tags = params.U.shape
+    n_features = params.W.shape[1]
+
+    def sweep(i: Any, state: tuple[Any, Any]) -> tuple[Any, Any]:
+        noise = jax.random.uniform(jax.random.fold_in(key, i), (n_samples, n + n_tags + n_features))
+        x, y, _ = joint_sweep(params, *state, noise, variance)
+        return x, y
+
+    start = (jnp.zeros((n_samples, n_features)), jnp.zeros((n_samples, n_tags)))
+    return jax.lax.fori_loop(0, steps, sweep, start)
 
 
 @estimator

@@ -43,6 +43,17 @@ def reports(tmp_path_factory):
     return made
 
 
+def check_latex(text):
+    """Environments and braces close, and all rows of a table have as many cells as columns."""
+    begun, ended = (re.findall(rf"\\{word}\{{(\w+)\}}", text) for word in ("begin", "end"))
+    assert begun == ended != []
+    bare = re.sub(r"\\[{}\\]", "", text)
+    assert bare.count("{") == bare.count("}")
+    for columns, body in re.findall(r"longtable\}\{([lrc]+)\}(.*?)\\end\{", text, flags=re.DOTALL):
+        lines = [line for line in body.splitlines()[2:] if line.endswith(r"\\")]
+        assert {len(re.findall(r"(?<!\\)&", line)) for line in lines} == {len(columns) - 1}
+
+
 @pytest.mark.parametrize("form", RECIPES)
 class TestEveryForm:
     def test_every_table_and_figure_is_in_every_format(self, reports, form):
@@ -65,10 +76,14 @@ class TestEveryForm:
         assert re.findall(r"!\[[^\]]*\]\(([^)]*)\)", text) == images
         lines = [line for line in text.splitlines() if line.startswith("|")]
         assert len(lines) == sum(2 + len(table.rows) for table in written.tables)
+        latex = files["tables.tex"].decode()
+        check_latex(latex)
+        assert latex.count(r"\begin{longtable}") == len(tables)
         main = written.tables[0]
         mean, error = next(c for row in main.rows for c in row if "±" in c).split(" ± ")
         assert f"{mean} ± {error}" in files["report.md"].decode()
         assert f"{mean} ± {error}" in files["report.html"].decode()
+        assert rf"{mean} $\pm$ {error}" in latex
 
     def test_figures_are_for_print(self, reports, form):
         written, files, _ = reports[form]
@@ -174,6 +189,11 @@ class TestEscaping:
         page = Page(files["report.html"].decode())
         assert not page.of("script")
         assert page.texts.count(NASTY) >= 3
+        assert (
+            r"a\_b \& 100\% \$x\$ \#1 \{y\} \textbackslash{}z \textasciitilde{} "
+            r"\textasciicircum{} {[}k{]} \textless{}script\textgreater{}"
+            in files["tables.tex"].decode()
+        )
         text = files["report.md"].decode()
         rows = [line for line in text.splitlines() if line.startswith("| a")]
         bars = {len(re.findall(r"(?<!\\)\|", line)) for line in rows}
@@ -196,6 +216,7 @@ def test_any_text_survives_in_a_table(texts):
     page = Page(report.html_page(report.Report(title="R", paragraphs=(), items=(table,)), {}))
     cells = [text for text in page.texts if text.strip("\n")][-1 - 2 * len(texts) : -1]
     assert cells == [re.sub(" +", " ", text) for text in texts for _ in range(2)]
+    check_latex(report.latex_table(table))
     for line in report.markdown_table(table).splitlines():
         assert len(re.findall(r"(?<!\\)(?:\\\\)*\|", line)) == 3
     for text in texts:

@@ -7,13 +7,14 @@
 The files of a report:
 
     report.md, report.html       everything, in two formats
+    tables.tex                   the tables in LaTeX
     figures/NAME.png, NAME.svg   each figure alone
     per-tag.csv                  for programs, where the form has it
 """
 
 import base64
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from html import escape as escape_html
 from pathlib import Path
@@ -116,6 +117,7 @@ def write_report(results: str | Path, folder: str | Path | None = None) -> tuple
     }
     texts = {
         **{"report.md": markdown(report), "report.html": html_page(report, files)},
+        "tables.tex": "\n".join(map(latex_table, report.tables)),
         **report.files,
     }
     files |= {name: text.encode() for name, text in texts.items()}
@@ -141,10 +143,16 @@ def _one_line(text: str) -> str:
 # Markdown, with the figures beside it
 
 
-def _cells(row: tuple[str, ...]) -> list[str]:
-    """The escaped texts, within the marks of bold and faint ones."""
-    marks = {Bold: "**{}**", Faint: "*{}*"}
-    return [marks.get(type(cell), "{}").format(escape_markdown(cell)) for cell in row]
+def _cells(
+    row: tuple[str, ...],
+    escape: Callable[[str], str] | None = None,
+    bold: str = "**{}**",
+    faint: str = "*{}*",
+) -> list[str]:
+    """The escaped texts, within the marks of bold and faint ones; Markdown by default."""
+    marks = {Bold: bold, Faint: faint}
+    escape = escape or escape_markdown
+    return [marks.get(type(cell), "{}").format(escape(cell)) for cell in row]
 
 
 def markdown(report: Report) -> str:
@@ -225,6 +233,37 @@ def html_page(report: Report, files: Mapping[str, bytes]) -> str:
 {body}</body>
 </html>
 """
+
+
+# LaTeX
+
+_LATEX_CHARACTERS = str.maketrans(
+    {character: rf"\{character}" for character in "{}&%$#_"}
+    | {character: f"{{{character}}}" for character in "[]*"}
+    | {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"}
+    | {"<": r"\textless{}", ">": r"\textgreater{}", "|": r"\textbar{}"}
+    | {"±": r"$\pm$", "−": "$-$", "×": r"$\times$", "²": "$^2$", "≥": r"$\geq$", "≤": r"$\leq$"}
+    | {"α": r"$\alpha$", "β": r"$\beta$", "ν": r"$\nu$", "χ": r"$\chi$"}
+    | {"–": "--", "—": "---", "“": "``", "”": "''", "\u00a0": "~"}
+)
+
+
+def escape_latex(text: str) -> str:
+    """Text without any meaning to TeX, on one line."""
+    return _one_line(text).translate(_LATEX_CHARACTERS)
+
+
+def latex_table(table: Table) -> str:
+    """One table, on as many pages as it needs; with the packages booktabs and longtable."""
+    caption = escape_latex(f"{table.title}. {table.caption}")
+    lines = [rf"\begin{{longtable}}{{{table.alignments}}}"]
+    lines += [rf"\caption{{{caption}}} \label{{tab:{table.name}}} \\", r"\toprule"]
+    lines += [" & ".join(map(escape_latex, table.header)) + r" \\", r"\midrule", r"\endhead"]
+    for i, row in enumerate(table.rows):
+        lines += [r"\midrule"] * (i > 0 and i in table.group_starts)
+        cells = _cells(row, escape_latex, r"\textbf{{{}}}", r"\textit{{{}}}")
+        lines.append(" & ".join(cells) + r" \\")
+    return "\n".join([*lines, r"\bottomrule", r"\end{longtable}", ""])
 
 
 # The terminal
