@@ -459,6 +459,11 @@ class CooccurrenceTagger(SolvedTagger):
         C = len(self.tags_)
         return {"rates": (C,), "beside": (C, C)}
 
+    def _restore(self, arrays: Arrays, about: dict[str, Any]) -> None:
+        super()._restore(arrays, about)
+        if any((shares < 0).any() or (shares > 1).any() for shares in self._params):
+            raise ValueError("rates and beside must be from 0 to 1")
+
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.classifier_tags.poor_score = True  # the features are not used

@@ -25,6 +25,7 @@ MAX_SCALED = 1e30  # of features; the sums of larger ones would overflow single 
 MIN_SLOPE = 0.1  # of the correction, which never reverses the order of the clips
 MAX_LOG_ODDS = 16.0  # of probabilities of 0 and 1; single precision has none farther from 0.5
 STEPS = {"cd": 1, "mean_field": 5, "lbp": 10, "multi_prediction": 3}  # training steps by default
+MAX_STEPS = 10_000  # of inference
 BLOCK = 2**24  # numbers in one block of a table
 
 _KEY = "harmonium"
@@ -221,7 +222,9 @@ def chosen_inference(
         steps = 20
         if unrolled and method == "mean_field":
             steps = parameters.get("training_steps") or STEPS["multi_prediction"]
-    return method, steps
+    if not 1 <= steps <= MAX_STEPS:
+        raise DataError(f"'inference_steps' must be from 1 to {MAX_STEPS:,}. Got {steps}.")
+    return method, int(steps)
 
 
 class Recalibration(NamedTuple):

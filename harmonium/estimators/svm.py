@@ -182,7 +182,9 @@ class SVMTagger(LinearTagger):
 
     def _restore(self, arrays: Arrays, about: dict[str, Any]) -> None:
         super()._restore(arrays, about)
-        self.nu_ = typed_array(arrays, "nu")
+        self.nu_ = typed_array(arrays, "nu")  # NaN for a constant
+        if self.nu_.shape != self.tags_.shape or (~(self.nu_ > 0) & ~np.isnan(self.nu_)).any():
+            raise ValueError("nu must be above 0, one for each tag")
 
 
 # Choosing examples. --------------------------------------------------------------------------

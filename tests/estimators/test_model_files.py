@@ -17,7 +17,14 @@ from tagging_data import altered, quick
 
 from harmonium import DiscriminativeRBM
 from harmonium.errors import DataError, ModelFileError
-from harmonium.estimators import ChainTagger, GenerativeRBM, LogisticTagger, MLPTagger, SVMTagger
+from harmonium.estimators import (
+    ChainTagger,
+    CooccurrenceTagger,
+    GenerativeRBM,
+    LogisticTagger,
+    MLPTagger,
+    SVMTagger,
+)
 from harmonium.estimators.model_files import from_bytes
 
 KEY = "harmonium"
@@ -245,6 +252,34 @@ def test_numbers_that_are_not_finite(model, value, train, tmp_path):
     rewrite(path, {**arrays, "scaling.scale": 0 * arrays["scaling.scale"]}, about)
     with pytest.raises(ModelFileError, match="scale"):
         type(model).load(path)
+
+
+@pytest.mark.parametrize(
+    ("model", "name", "value"),
+    [
+        (CooccurrenceTagger(), "params.rates", -1e20),
+        (CooccurrenceTagger(), "params.beside", 1.5),
+        (SVMTagger(random_state=0), "nu", -1.0),
+    ],
+    ids=["rates", "beside", "nu"],
+)
+def test_numbers_out_of_range(model, name, value, train, tmp_path):
+    path = tmp_path / "model"
+    clone(model).fit(*train).save(path)
+    arrays, about = parts(path)
+    for damaged in (np.full_like(arrays[name], value), arrays[name][:0]):
+        rewrite(path, {**arrays, name: damaged}, about)
+        with pytest.raises(ModelFileError, match="does not hold a whole model"):
+            type(model).load(path)
+
+
+@pytest.mark.parametrize("steps", [10**7, 10**30])
+def test_steps_that_would_take_for_ever(path, train, steps):
+    arrays, about = parts(path)
+    about["parameters"]["inference_steps"] = steps
+    rewrite(path, arrays, about)
+    with pytest.raises(DataError, match="inference_steps"):
+        DiscriminativeRBM.load(path).predict_proba(train[0])
 
 
 @given(position=st.integers(0, 3000), byte=st.integers(0, 255))
