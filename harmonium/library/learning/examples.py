@@ -88,19 +88,21 @@ def tracks_without_genre(
 ) -> Ids:
     """The tracks of which no genre is known: any may be theirs.
 
-    Where most tracks have a genre, all others; a cell may be empty, or say Other. Where few have
-    one, those whose genre is a word that says nothing: ``vague`` are those of which people say such
-    a word, and of the others the files are asked.
+    Where most tracks have a genre, and one only, as in a column: all others, whose cells may be
+    empty. Else those whose genre is a word that says nothing, such as Other: ``vague`` are those of
+    which people say such a word, and of the others the files are asked.
     """
     given = judged.filter(pl.col("label") == 1).select("track_id", "tag").rows()
-    known = {number for number, tag in given if kind_of(tag, kinds) == "genre"}
-    found = set(ids.tolist() if 2 * len(known) > len(ids) else vague.tolist())
+    known = Counter(number for number, tag in given if kind_of(tag, kinds) == "genre")
+    n_single = sum(n == 1 for n in known.values())
+    in_column = 2 * len(known) > len(ids) and 3 * n_single > 2 * len(known)
+    found = set(ids.tolist() if in_column else vague.tolist())
     for some in row_blocks(len(ids)) if len(found) < len(ids) else ():
         for track in library.tracks.many(ids[some]):
             names = [normalise_tag(text) for text in track.file_tags.get("genre", ())]
             if names and all(kind_of(name, kinds) == NO_TAG for name in names):
                 found.add(track.id)
-    return np.array(sorted(found - known), np.int64)
+    return np.array(sorted(found - known.keys()), np.int64)
 
 
 # The tables. --------------------------------------------------------------------------------------

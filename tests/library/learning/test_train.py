@@ -90,12 +90,9 @@ def test_what_is_stored_is_what_is_used(learnt):
     held_ids, held_out = tagger.held_out
     np.testing.assert_array_equal(held_ids, ids[:60])
     assert np.abs(held_out - tagger.probabilities(X[:60])).max() > 0.01  # not of the same model
-    examples = np.array([tag["examples"] for tag in stored.report["tags"]])
-    is_genre = np.isin(stored.vocabulary, ["rock", "jazz", "hip hop"])
-    np.testing.assert_allclose((tagger.rates * 60)[~is_genre], examples[~is_genre])
-    n_known = examples[is_genre] / tagger.rates[is_genre]  # the same tracks have a genre
-    np.testing.assert_allclose(n_known, n_known[0])
-    assert 30 < n_known[0] < 60
+    np.testing.assert_allclose(
+        tagger.rates * 60, [tag["examples"] for tag in stored.report["tags"]]
+    )
 
 
 def stopping_at(step):
@@ -358,8 +355,7 @@ def test_a_library_larger_than_memory_is_learnt_from_as_a_whole(tmp_path, monkey
     assert not list(tmp_path.glob("harmonium-train-*"))
     assert stored.report["tracks"] == n_tagged > 80
     examples = {tag["tag"]: tag["examples"] for tag in stored.report["tags"]}
-    n_labels = n_tagged * len(stored.vocabulary)  # and some without a genre
-    assert 0.9 * n_labels < sum(stored.report["calibration"]["n"]) <= n_labels
+    assert sum(stored.report["calibration"]["n"]) == n_tagged * len(stored.vocabulary)
     np.testing.assert_allclose([examples[tag] for tag in TAGS], truth[:90].sum(axis=0), atol=12)
     tagger = Tagger(stored)
     kept, held_out = tagger.held_out
@@ -429,3 +425,4 @@ def test_a_table_with_other_or_nothing_as_the_genre_still_gives_moods(library, t
     np.testing.assert_array_equal(Y["rainy"], np.arange(60) % 2)
     assert labels(Rock="Jazz")["jazz"].sum() == 40  # told from the 20 others
     assert labels(Rock="")["jazz"].sum() == 20
+    assert not np.isnan(labels(Rock='"Rock, Jazz"', Other="")["rock"]).any()  # not one of several
