@@ -379,9 +379,10 @@ def calibration() -> Figure:
 
 
 def precision() -> Figure:
-    """What is written by a promised precision: how often it is right, beside a simpler rule."""
+    """What is written by a promised precision: how often it is right, beside simpler rules."""
     promised = np.array([0.5, 0.6, 0.7, 0.8, 0.9])
-    written = {"the bound": np.zeros((5, 2)), "the held-out share itself": np.zeros((5, 2))}
+    rules = ("harmonium write", "the held-out share itself", "the probability itself")
+    written = {name: np.zeros((5, 2)) for name in rules}
     for seed in range(20):
         rng = np.random.default_rng(seed)
         offset, trust = rng.normal(-1.5, 0.8, 40), rng.uniform(0.4, 1.2, 40)  # of 40 tags
@@ -393,12 +394,12 @@ def precision() -> Figure:
             for j, curve in enumerate(curves):
                 passed = np.flatnonzero((curve.precision >= share) & (curve.chosen >= 8))
                 share_itself = curve.thresholds[passed[-1]] if len(passed) else UNREACHABLE
-                rules = dict(zip(written, (threshold_for(curve, share), share_itself), strict=True))
-                for name, threshold in rules.items():
+                thresholds = threshold_for(curve, share), share_itself, share
+                for name, threshold in zip(rules, thresholds, strict=True):
                     chosen = P[200:, j] >= threshold
                     written[name][place] += (Y[200:, j][chosen].sum(), chosen.sum())
     figure, (left, right) = plt.subplots(1, 2, figsize=(9, 3.6))
-    for (name, sums), colour in zip(written.items(), (BLUE, ORANGE), strict=True):
+    for (name, sums), colour in zip(written.items(), (BLUE, ORANGE, GREEN), strict=True):
         reached, volume = sums[:, 0] / sums[:, 1], sums[:, 1] / (20 * 2000)
         left.plot(promised, reached, "o-", color=colour, label=name)
         right.plot(promised, volume, "o-", color=colour, label=name)

@@ -31,15 +31,7 @@ from harmonium.library.store.models import Owner, Steps, packed, unpacked
 from harmonium.library.store.opinions import Agreement, VerdictTable, agreed_tags
 from harmonium.library.store.schema import track
 from harmonium.library.store.tracks import SoundVectors, Track, track_name, update_sound_vectors
-from harmonium.library.tagger import (
-    MOST,
-    PrecisionCurve,
-    Tagger,
-    builtin_aliases,
-    no_model,
-    precision_curves,
-    thresholds_for,
-)
+from harmonium.library.tagger import MIN_NEARBY, Tagger, builtin_aliases, no_model, thresholds_for
 
 T = TypeVar("T")
 ORDERS = (
@@ -196,7 +188,6 @@ class Snapshot:
             "trained": predicted,
             "tagger": same_model,
             "_write_thresholds": same_model,
-            "curves": same_model,
             **dict.fromkeys(("sounds", "ids", "_by_name", "_names"), version.tracks == old.tracks),
         }
         for part, still in holds.items():
@@ -351,9 +342,9 @@ class Snapshot:
     def write_thresholds(self, precision: float | None, owner: Owner | None = None) -> Floats:
         """(n_tags,) the least probability at which each tag of the model is written, as trained.
 
-        ``precision`` is what predictions must reach, tag by tag. None takes all that
-        reaches the thresholds of `harmonium tag`, and built-in tags only if those were right for
-        most held-out clips (`StoredModel.sure`); and all that a precision of `MOST` takes. A lower
+        ``precision`` is what predictions must reach, tag by tag. None takes all that reaches the
+        thresholds of `harmonium tag`, and built-in tags only if those were right for most held-out
+        clips (`StoredModel.sure`); and all that a precision of `MIN_NEARBY` takes. A lower
         precision never takes less, and none takes more than that.
         """
         if self.model_id is None:
@@ -361,7 +352,7 @@ class Snapshot:
         with self._lock:
             if (precision, owner) not in self._write_thresholds:
                 model = self.library.models.get(self.model_id).as_trained()
-                lowest, found = thresholds_for(model, MOST), thresholds_for(model, precision)
+                lowest, found = thresholds_for(model, MIN_NEARBY), thresholds_for(model, precision)
                 sure = model.sure().thresholds
                 least = sure if lowest is None else np.minimum(sure, lowest)
                 model = replace(
@@ -369,24 +360,6 @@ class Snapshot:
                 )
                 self._write_thresholds[precision, owner] = model.only(owner).thresholds
             return self._write_thresholds[precision, owner]
-
-    @_part
-    def curves(self) -> list[PrecisionCurve]:
-        """The precision curves of the model in use, by place; none if it has none."""
-        return (
-            []
-            if self.model_id is None
-            else precision_curves(self.library.models.get(self.model_id))
-        )
-
-    def write_precision(self, precision: float | None) -> dict[str, float]:
-        """Tag → how often it was right on held-out tracks, at the threshold of writing it."""
-        thresholds, found = self.write_thresholds(precision), {}
-        for tag, place in self.places.items():
-            for curve in self.curves[place : place + 1]:
-                if (rank := curve.at(float(thresholds[place]))) is not None:
-                    found[tag] = float(curve.precision[rank])
-        return found
 
     def shown(self, tag: str) -> str:
         """How this library spells a tag."""

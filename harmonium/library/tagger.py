@@ -29,6 +29,9 @@ allows for two things:
   n² / Σ n_g² (Kish), which is the number of artists where each has as many.
 - Of many tags some pass by luck, and those are the ones that are written. What can be expected of
   a tag beforehand, the mean of its probabilities, counts as much as `PRIOR` tracks.
+
+A probability of at least r is taken at its word, unless held-out tracks fell short of it: at r, or
+at a lower probability above `MIN_NEARBY`, the median of that distribution is below the probability.
 """
 
 import os
@@ -47,7 +50,7 @@ from harmonium.data.tag_names import (
     NO_TAG,
     builtin_tree,
     normalise_tag,
-    words_without_meaning,
+    words_that_are_no_tags,
 )
 from harmonium.errors import DataError, LibraryError, ModelFileError
 from harmonium.estimators import model_files
@@ -81,7 +84,7 @@ vocabulary its tags are."""
 USUAL_RATE = 0.1  # of tags whose rate is not known
 USUAL_PRECISION = 0.8  # the precision of what is written
 DOUBT = 0.2  # the share of tags about which a bound may be wrong
-MOST = 0.5  # the share of the tracks near a threshold that must be right
+MIN_NEARBY = 0.5  # the share that must be right of the tracks near a threshold
 PRIOR = 10.0  # the number of held-out tracks that count as much as the probabilities themselves
 MIN_EFFECTIVE = 8.0  # tracks of different artists that a threshold needs above it
 _PAGE = 8192
@@ -233,8 +236,8 @@ class Tagger:
             P[:, [one.place for one in self._gains.refinements]] = found
             P = np.where(np.isnan(observed), P, observed)
         if music_only:
-            silent = ~(self._builtin or self._own).is_music(X) & ~(observed == 1).any(axis=1)
-            P[np.ix_(silent, self._musical)] = 0
+            not_music = ~(self._builtin or self._own).is_music(X) & ~(observed == 1).any(axis=1)
+            P[np.ix_(not_music, self._musical)] = 0
         return P
 
     def _as_trained(self, X: Floats, observed: Floats) -> Floats:
@@ -684,7 +687,7 @@ def builtin_aliases() -> dict[str, str]:
 def builtin_kinds() -> dict[str, str]:
     """Tag → its kind, for the genres of the built-in tree and the words of the built-in model."""
     tree = builtin_tree()
-    kinds = dict.fromkeys(words_without_meaning(), NO_TAG)
+    kinds = dict.fromkeys(words_that_are_no_tags(), NO_TAG)
     kinds |= dict.fromkeys([*tree.aliases, *tree.parents], "genre")
     own = {tag: kind for kind, table in _vocabulary().items() for tag in table["tags"]}
     own = {tag: kind.replace(FEATURE, "mood") for tag, kind in own.items()}
@@ -747,17 +750,18 @@ class PrecisionCurve:
 def threshold_for(curve: PrecisionCurve, precision: float) -> float:
     """The threshold at which a tag has this precision; `UNREACHABLE` if it never does.
 
-    Near the threshold, most tracks must have the tag, whatever the others make up for.
+    Near the threshold, most tracks must have the tag, whatever the others make up for. A
+    probability this high is enough if held-out tracks at or below it did not fall short.
     """
     if not 0 <= precision < 1:
         raise DataError(f"'precision' must be at least 0 and below 1. Got {precision}.")
-    passed = (curve.below() >= precision) & (curve.nearby() >= min(precision, MOST))
-    threshold = UNREACHABLE
-    for rank in np.flatnonzero(curve.effective >= MIN_EFFECTIVE).tolist():
-        if not passed[rank]:
-            break
-        threshold = float(curve.thresholds[rank])
-    return threshold
+    enough = curve.effective >= MIN_EFFECTIVE
+    passed = (curve.below() >= precision) & (curve.nearby() >= min(precision, MIN_NEARBY))
+    shown = enough & np.logical_and.accumulate(passed | ~enough)
+    threshold = float(curve.thresholds[shown].min(initial=UNREACHABLE))
+    credible = (curve.below(0.5) >= curve.thresholds) | (curve.thresholds < MIN_NEARBY)
+    at = curve.at(precision)
+    return threshold if at is None or not credible[at:].all() else min(threshold, precision)
 
 
 def precision_curves(model: StoredModel) -> list[PrecisionCurve]:

@@ -87,8 +87,6 @@ class WritePlan:
     n_unchanged: int = 0
     failures: dict[str, str] = field(default_factory=dict)  # path → why it could not be used
     ids: Sequence[int] = ()  # the tracks that it is about
-    precision: Mapping[str, float] = field(default_factory=dict)
-    """Tag → how often it was right on held-out tracks, where that is known."""
 
     @property
     def n_guessed(self) -> int:
@@ -97,9 +95,8 @@ class WritePlan:
 
     @property
     def expected_wrong(self) -> float:
-        """How many of them will be wrong, by the precision of their tags, or else by p."""
-        guesses = (pair for one in self.files for pair in one.new_guesses.items())
-        return sum(1 - self.precision.get(normalise_tag(tag), p) for tag, p in guesses)
+        """How many of them will be wrong, by their probabilities."""
+        return sum(1 - p for one in self.files for p in one.new_guesses.values())
 
     def count_predicted(self, model: StoredModel) -> int:
         """How many predicted tags that would be added are among those that a model has learnt."""
@@ -254,7 +251,7 @@ class OutlinedTag:
     kind: str
     n: int  # tracks whose files would get it
     n_said: int  # those of them where people say so; the model predicts it for the others
-    expected_wrong: float  # how many that the model adds will be wrong
+    expected_wrong: float  # how many that the model adds will be wrong, by their probabilities
     precision: float | None  # the share of them that will be right; None if it adds none
     accepted: bool  # whether the rules let it be written
     elsewhere: bool  # whether the built-in model adds it, which has learnt it from other music
@@ -293,11 +290,11 @@ def outline_writes(
                 scores.setdefault(tag, []).append(p)
                 new.setdefault(track.id, []).append(tag)
     refused = {one.tag for one in rules.sort([*scores])[1]}
-    right_shares, found = snapshot.write_precision(precision), []
+    found = []
     for tag, all_p in scores.items():
-        guessed, n = [p for p in all_p if p < 1], len(all_p)
-        right = right_shares.get(tag, sum(guessed) / len(guessed)) if guessed else None
-        wrong = 0.0 if right is None else (1 - right) * len(guessed)
+        guessed = [p for p in all_p if p < 1]
+        wrong, n = sum(1 - p for p in guessed), len(all_p)
+        right = 1 - wrong / len(guessed) if guessed else None
         about = (tag, snapshot.shown(tag), snapshot.kind(tag), n, n - len(guessed))
         elsewhere = bool(guessed) and snapshot.owner(tag) == "built-in"
         found.append(OutlinedTag(*about, wrong, right, tag not in refused, elsewhere))
@@ -307,10 +304,11 @@ def outline_writes(
         plan = plan_writes(library, ids, rules, precision=precision)
         featured = {one.track.id for one in plan.files if one.gets_features}
     thresholds = snapshot.write_thresholds(precision)
+    curves = [] if snapshot.tagger is None else snapshot.tagger.curves
     not_reached: dict[str, float | None] = {}
     for tag, place in snapshot.places.items():
         if place >= len(thresholds) or thresholds[place] > 1:
-            bounds = [one.below() for one in snapshot.curves[place : place + 1]]
+            bounds = [one.below() for one in curves[place : place + 1]]
             not_reached[tag] = max((float(one.max()) for one in bounds if len(one)), default=None)
     found.sort(key=lambda one: (-one.n, one.tag))
     return WriteOutline(sorted(gets | featured), found, not_reached, len(featured))
@@ -340,8 +338,7 @@ def plan_writes(
     A track's tags go to its file and to all copies of it, or with ``only_to`` to those of these
     paths among them. ``sources`` are those of `wanted_tags`.
     """
-    snapshot = library.snapshot()
-    plan = WritePlan(ids=ids, precision=snapshot.write_precision(sources.get("precision")))
+    plan, snapshot = WritePlan(ids=ids), library.snapshot()
     features: dict[int, dict[str, float]] = {}
     if rules.features and sources.get("predicted", True):
         values = library.snapshot().features(np.asarray(ids, np.int64))

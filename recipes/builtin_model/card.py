@@ -166,6 +166,6 @@ def _limits() -> str:
 - The era is guessed from the sound, as Last.fm's users tagged it.
 - Its features come from thirty seconds of a file at most. It does not know lyrics, names,
   languages, or what a piece means to anybody.
-- What is no music it knows from speech by machines, noise, tones and silence. Of other sounds, such
+- It knows what is not music from synthetic speech, noise, tones and silence. Of other sounds, such
   as animals or machines, some will pass for music.
 """

@@ -1,4 +1,4 @@
-"""Indexing: what becomes of files that are new, moved, changed, gone, there twice or no music."""
+"""Indexing: what becomes of files that are new, moved, changed, gone, there twice or not music."""
 
 import os
 import shutil
