@@ -8,7 +8,6 @@ import pandas as pd
 import polars as pl
 import pytest
 from scipy import sparse
-from scipy.sparse import csr_matrix
 from sklearn.exceptions import NotFittedError
 from tagging_data import N_FEATURES, altered, quick
 
@@ -209,31 +208,22 @@ def changed(array, position, value):
     return array
 
 
-WRONG_FEATURES = {
-    "NaN": (lambda X: changed(X, (3, 2), np.nan), "X contains NaN"),
-    "infinite": (lambda X: changed(X, (3, 2), np.inf), "X contains infinity"),
-    "strings": (lambda X: changed(X, (3, 2), "loud"), "'loud'"),
-    "complex": (lambda X: X + 1j, "Complex data"),
-    "1-D": (lambda X: X[:, 0], "Expected 2D array"),
-    "3-D": (lambda X: X[:, :, None], "dim 3"),
-    "no clips": (lambda X: X[:0], r"0 sample\(s\)"),
-    "no features": (lambda X: X[:, :0], r"0 feature\(s\)"),
-    "sparse": (csr_matrix, "dense data is required"),
-}
-
-
-@pytest.mark.parametrize("case", WRONG_FEATURES)
-def test_features_that_cannot_be_used(train, fitted, case):
-    change, message = WRONG_FEATURES[case]
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda X: changed(X, (3, 2), np.nan), "X contains NaN"),
+        (lambda X: X[:, :, None], "dim 3"),
+        (sparse.csr_matrix, "dense data is required"),
+    ],
+)
+def test_features_that_cannot_be_used(train, fitted, change, message):
+    """scikit-learn's own checks have more of them, for fit and predict."""
     X = change(train.X)
-    for use in (quick().fit, quick().partial_fit):
+    uses = [partial(use, X) for use in (fitted.predict_proba, fitted.infer)]
+    uses += [partial(quick().partial_fit, X, train.Y)]
+    for use in (*uses, partial(quick().fit, *train, eval_set=(X, train.Y))):
         with pytest.raises((ValueError, TypeError), match=message):
-            use(X, train.Y)
-    for use in (fitted.predict_proba, fitted.predict, fitted.infer):
-        with pytest.raises((ValueError, TypeError), match=message):
-            use(X)
-    with pytest.raises((ValueError, TypeError), match=message):
-        quick().fit(*train, eval_set=(X, train.Y))
+            use()
 
 
 @pytest.mark.parametrize("form", [list, np.array, pd.Series, lambda paths: [*map(Path, paths)]])

@@ -85,12 +85,6 @@ def test_probabilities_next_to_0_and_1(p):
         assert np.abs(P - p).max() < 0.1
 
 
-def test_the_generative_rbm():
-    P, X = np.tile([0.2, 0.4, 0.6, 0.8], (300, 1)), np.random.default_rng(0).normal(size=(300, 2))
-    model = GenerativeRBM(4, max_epochs=20, random_state=0).fit(X, P)
-    np.testing.assert_allclose(model.predict_proba(X).mean(axis=0), P[0], atol=0.1)
-
-
 def test_the_svm_learns_from_the_highest_and_the_lowest_probabilities(train, soft):
     by_labels = clone(SVM).fit(train.X, soft)
     top = np.argsort(-soft[:, 0])

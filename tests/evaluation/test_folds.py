@@ -116,17 +116,6 @@ def test_the_seed_matters_and_the_kind_of_group_name_does_not():
     assert (grouped_folds(numbers, Y, seed=1) != folds).any()
 
 
-def test_real_artists_and_tags(data_folder):
-    tags = np.load(data_folder / "msd-subset" / "lastfm_top500.npz", allow_pickle=True)
-    most_used = np.argsort(-(tags["Y"] > 0).sum(axis=0), kind="stable")[:100]
-    Y = (tags["Y"][:, most_used] > 0).astype(float)
-    tagged = Y.any(axis=1)
-    artists = tags["artist_id"][tagged]
-    report = fold_report(grouped_folds(artists, Y[tagged]), artists, Y[tagged])
-    assert report.incomplete == {}
-    assert report.sizes.max() - report.sizes.min() <= 1
-
-
 def test_nested_folds_follow_the_papers_protocol():
     folds = np.arange(100) % 5
     splits = list(nested_folds(folds))
