@@ -13,7 +13,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from platformdirs import user_cache_path, user_data_path, user_music_path
+from platformdirs import user_cache_path, user_data_path
 
 from harmonium.errors import DataError, readable
 
@@ -134,12 +134,6 @@ def user_cache_folder() -> Path:
     if named := os.environ.get("HARMONIUM_CACHE"):
         return Path(named).expanduser()
     return user_cache_path("harmonium", appauthor=False, opinion=False)
-
-
-def user_music_folder() -> Path:
-    """The folder where a user's music probably is."""
-    folder = user_music_path()
-    return folder if folder.is_dir() else Path.home()
 
 
 def absolute_path(path: str | os.PathLike[str]) -> str:

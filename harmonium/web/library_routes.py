@@ -7,11 +7,12 @@ from typing import Annotated, Any, Literal
 from fastapi import APIRouter, Depends, Query, Request, Response
 from fastapi import Path as InPath
 from fastapi.responses import StreamingResponse
+from platformdirs import user_music_path
 
 from harmonium import __version__
 from harmonium.audio.decoding import list_folders
 from harmonium.errors import LibraryError, readable
-from harmonium.files import absolute_path, user_music_folder
+from harmonium.files import absolute_path
 from harmonium.library import Library
 from harmonium.library.edits import RenamedTag
 from harmonium.library.export import playlist
@@ -285,7 +286,8 @@ def folders(
     service: UsedService, path: Annotated[str, Query(max_length=4096)] = ""
 ) -> dict[str, Any]:
     """The folders in a folder of the server's machine, to choose one; by default that of music."""
-    here = absolute_path(path) if path else str(user_music_folder())
+    music = user_music_path()
+    here = absolute_path(path or (music if music.is_dir() else "~"))
     parent = os.path.dirname(here)  # noqa: PTH120
     with service.limited("listing folders", 2, wait=10.0):
         try:
@@ -315,6 +317,7 @@ def importable(
         f"import {fields}",
         library.version()[:3],
         lambda: library.import_file_tags(fields.split(","), dry_run=True),
+        may_lag=True,
     )
 
 

@@ -15,7 +15,7 @@ export function indexed(result) {
 }
 
 /** The tags in the files that could be learnt, and learning them. */
-export function useLearning(fields = "genre") {
+export function useLearning(fields) {
   const all = useCell(jobs);
   const job = newestJob(all, "import");
   const busy = Object.values(all).some(isAtWork); // Counting needs the library for itself.
@@ -43,7 +43,8 @@ function Line({ name, state, children }) {
 export function News() {
   const about = useCell(library);
   const indexing = newestJob(useCell(jobs), "index");
-  const { job, data, learn } = useLearning();
+  const isNew = about && !about.people.some((person) => person.name === "files"); // Later, the library's page offers it.
+  const { job, data, learn } = useLearning(isNew ? "genre" : "");
   const running = [indexing, job].filter(isAtWork);
   const before = useRef(null);
   useEffect(() => { // Only of a job that has run while the page was open.
