@@ -203,8 +203,6 @@ class Processes(Engine):
                 return worker
             except WorkerDied as death:
                 exit_code = death.exit_code
-                if exit_code == UNGUARDED:
-                    break
         why = f"The worker processes die before they are ready (exit code {exit_code})."
         if exit_code == UNGUARDED:
             why = (

@@ -482,8 +482,7 @@ class Library:
         """
         fits, misfits = modules.answers.read_said(tags)
         fits, misfits = [*fits, *yes], [*misfits, *no]
-        named = [tracks] if isinstance(tracks, TrackName) else tracks
-        found = self.tracks_of(*named)
+        found = self.tracks_of(*([tracks] if isinstance(tracks, TrackName) else tracks))
         said = modules.answers.say(self, found, fits, misfits, unsay, person=person, change=change)
         self._learn(learn and said.change is not None)
         return said
@@ -712,8 +711,7 @@ class Library:
         """
         Hit, snapshot = modules.snapshot.Hit, self.snapshot()
         hits = ((x.track, x.tags) if isinstance(x, Hit) else (self.track(x), {}) for x in tracks)
-        asked = {track.id: tags for track, tags in hits}
-        ids = list(asked)
+        ids = list(asked := {track.id: tags for track, tags in hits})
         wanted = modules.write.wanted_tags(
             self, ids, owner=owner, precision=modules.tagger.USUAL_PRECISION
         )
