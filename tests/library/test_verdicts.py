@@ -78,6 +78,20 @@ def test_too_few_tracks_and_too_few_tags_say_what_is_needed():
         choose_vocabulary(judged(a=7), 100, min_examples=1)
 
 
+def test_a_genre_inside_the_name_of_another_is_left_open():
+    """Unless people speak of it; without a list of genres, only what may be two tags is."""
+    said = triples(
+        *(("ann", 1, "poprock", 1), ("ann", 2, "rock", 1), ("ann", 3, "female", 1)),
+        *(("ann", 4, "classical music", 1), ("bob", 4, "classical", -1)),
+    )
+    tags = ("classical", "pop", "rock", "male")
+    labels = label_matrix(judge(said, genres=["pop", "rock", "classical"]), np.arange(1, 5), tags)
+    nan = np.nan
+    expected = [[0, nan, nan, 0], [0, 0, 1, 0], [0, 0, 0, 0], [0, 0, 0, 0]]
+    np.testing.assert_array_equal(labels, expected)
+    assert not np.isnan(label_matrix(judge(said), np.arange(1, 5), tags)).any()
+
+
 def test_what_people_agree_on():
     rows = [*CROWD, ROCK, ("ann", 3, "loud", -1)]  # one of ten is too few for rock
     rows += [*VOTES[1:], ("bob", 5, "soft", 1)]  # they are undecided about rock for track 5

@@ -167,7 +167,13 @@ class _Task:
         answered = only_answered_tracks(library, opinions)
         opinions = with_kinds(opinions, _tree(library, options))
         opinions = opinions.filter(~pl.col("tag").is_in(list(library.hidden_tags())))
-        judged = judge(opinions, min_count=options.min_count, min_share=options.min_share)
+        used = opinions["tag"].value_counts().filter(pl.col("count") >= options.min_examples)["tag"]
+        judged = judge(
+            opinions,
+            min_count=options.min_count,
+            min_share=options.min_share,
+            genres=[tag for tag in used if kind_of(tag, kinds) == "genre"],
+        )
         tags, excluded = choose_vocabulary(
             judged,
             len(ids) - len(answered),

@@ -23,7 +23,7 @@ the genre's ancestors, unless they reject them; and other names of a genre count
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self
@@ -436,12 +436,17 @@ def verdict(
 
 
 def judge(
-    opinions: pl.DataFrame, *, min_count: int = 1, min_share: float = MIN_SHARE
+    opinions: pl.DataFrame,
+    *,
+    min_count: int = 1,
+    min_share: float = MIN_SHARE,
+    genres: Collection[str] = (),
 ) -> pl.DataFrame:
     """The verdict and the label for each track and tag of opinions (person, track_id, tag, value).
 
     The columns: track_id, tag, present and absent (how many say so), verdict, and label, which is
-    the verdict, but 0 where too small a share gave the tag.
+    the verdict, but 0 where too small a share gave the tag. Where a tag has one of the ``genres``
+    in its name, as poprock has, that is left open.
     """
     if min_count < 1:
         raise DataError(f"'min_count' must be at least 1, got {min_count}.")
@@ -452,7 +457,7 @@ def judge(
     labels = np.where(present < min_share * people, 0, verdicts).astype(np.float32)
     columns = {"present": present, "absent": absent, "verdict": verdicts, "label": labels}
     judged = pl.DataFrame({"track_id": tracks, "tag": names.gather(tags), **columns})
-    return _parts_unknown(judged)
+    return _parts_unknown(judged, genres)
 
 
 def _votes(
@@ -480,9 +485,12 @@ def _votes(
     return names, tracks, tags, present, absent, counts[np.searchsorted(known, tracks)]
 
 
-def _parts_unknown(judged: pl.DataFrame) -> pl.DataFrame:
+def _parts_unknown(judged: pl.DataFrame, genres: Collection[str]) -> pl.DataFrame:
     """Without a label for what a tag of the track may mean, unless people speak of that itself."""
-    names = [(name, part) for name in judged["tag"].unique() for part in possible_parts(name)]
+    names = []
+    for name in judged["tag"].unique():
+        inside = {genre for genre in genres if genre in name and genre != name}
+        names += [(name, part) for part in possible_parts(name) | inside]
     if not names:
         return judged
     parts = pl.DataFrame(names, schema={"tag": pl.String, "part": pl.String}, orient="row")
