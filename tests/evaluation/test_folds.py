@@ -244,6 +244,13 @@ def test_a_gap_is_closed_by_an_exchange_where_a_move_would_upset_the_sizes():
     assert folds.size.tolist() == [20, 20]
 
 
+def test_a_gap_is_closed_by_a_move_where_the_sizes_allow_it():
+    folds = folds_of([1] * 5, ["01", "01", "0", "0", "0"], [0, 0, 0, 1, 1])
+    search._close_gaps(folds, np.random.default_rng(0))
+    assert not folds.lacks.any()
+    assert sorted(folds.size.tolist()) == [2, 3]
+
+
 def test_of_the_exchanges_only_those_are_made_that_keep_the_sizes():
     """A group of 30 would close more gaps, but would upset the sizes."""
     folds = folds_of([10, 10, 20, 10, 30], ["01", "01", "0", "0", "02"], [0, 0, 0, 1, 1])

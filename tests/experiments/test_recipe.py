@@ -68,6 +68,8 @@ def test_a_recipe_without_a_dataset_or_a_file(tmp_path):
     start = lines.index("[[dataset]]")
     with pytest.raises(DataError, match="A recipe needs a dataset"):
         parse_recipe("\n".join(lines[:start] + lines[start + 4 :]))
+    with pytest.raises(DataError, match="of the wrong form"):
+        parse_recipe("vary = 3")
     with pytest.raises(DataError, match="There is no recipe"):
         read_recipe(tmp_path / "none.toml")
     (tmp_path / "bad.toml").write_bytes(b"\xff\xfe")

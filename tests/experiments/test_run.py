@@ -182,6 +182,14 @@ def test_a_stack_is_cross_fitted_as_its_models_are_alone(toy):
     assert np.abs(np.mean(aucs[0]) - np.mean(aucs[1])) < 0.1
 
 
+def test_runs_with_fewer_clips_are_stacked_apart(toy):
+    run(toy / "out", OURS + "\n[vary]\nclips = [0, 6]\n", engine="stacked")
+    _, lines, _ = read_results(toy / "out")
+    few = [line for line in lines.values() if line["run"]["clips"] == 6]
+    assert few
+    assert all(np.isfinite(line["valid_auc"]) for line in few)
+
+
 def test_stacks_of_rbms_go_first(toy):
     start, rbms, _ = OURS.split("[[model]]")
     logistic = '\nname = "LOG"\nestimator = "LogisticTagger"\n'
