@@ -376,10 +376,8 @@ class TagSplitter:
     def _is_name(self, text: str) -> bool:
         """Whether a text is a name as a whole, although it has a separator in it."""
         key = _key(text)
-        return not key or key in builtin_tree().compounds or self._is_known(key)
-
-    def _is_known(self, key: str) -> bool:
-        return builtin_tree().knows(key) or key in self._known
+        tree = builtin_tree()
+        return not key or key in tree.compounds or key in self._known or tree.knows(key)
 
 
 def possible_parts(tag: str) -> frozenset[str]:

@@ -127,18 +127,6 @@ def plucked_string(
     return stretched / np.float32(np.abs(wave).max() + 1e-9)
 
 
-def struck_bar(frequency: float, n: int, partials: Sequence[tuple[float, float, float]]) -> Samples:
-    """Partials of (ratio to the frequency, which need not be a whole number, level, decay)."""
-    t = times(n)
-    t32 = t.astype(np.float32)
-    total = np.zeros(n, np.float32)
-    for ratio, level, decay in partials:
-        if ratio * frequency < 0.45 * RATE:
-            angle = (2 * np.pi * ((ratio * frequency * t) % 1.0)).astype(np.float32)
-            total += level * np.exp(-t32 / decay) * np.sin(angle)
-    return total
-
-
 def noise(n: int, seed: int) -> Samples:
     """White noise of unit variance: the stretch of one long table that the seed names."""
     table = _noise_table()
@@ -306,7 +294,15 @@ def _struck(
 def _bar(
     frequency: float, n: int, part: Part, *, partials: Sequence[tuple[float, float, float]]
 ) -> Samples:
-    return struck_bar(frequency, n, partials)
+    """Partials of (ratio to the frequency, which need not be a whole number, level, decay)."""
+    t = times(n)
+    t32 = t.astype(np.float32)
+    total = np.zeros(n, np.float32)
+    for ratio, level, decay in partials:
+        if ratio * frequency < 0.45 * RATE:
+            angle = (2 * np.pi * ((ratio * frequency * t) % 1.0)).astype(np.float32)
+            total += level * np.exp(-t32 / decay) * np.sin(angle)
+    return total
 
 
 def _string(

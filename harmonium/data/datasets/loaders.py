@@ -235,7 +235,8 @@ def load_hetrec(folder: str | Path | None = None, *, normalise: bool = False) ->
 def load_hetrec_msd(folder: str | Path | None = None, *, normalise: bool = False) -> Dataset:
     """Read the triples, the features and the join between artists and tracks."""
     hetrec, msd = locate(INFOS["hetrec-msd"], folder)
-    join = _join(hetrec)
+    join = read_table(hetrec / JOIN, ("artist", "name", "track"))
+    join = join.with_columns(pl.col("track").str.split(",")).explode("track")
     # Artists who share tracks ("Sex Pistols", "The Sex Pistols") are one, under the first name.
     group = linked_groups(join["name"], join["track"])
     first = np.unique(group, return_index=True)[1]
@@ -286,8 +287,3 @@ def _taggings(path: Path) -> pl.DataFrame:
         tags, on="tagID", how="left", maintain_order="left"
     )
     return rows.select("tag", user="userID", artist="artistID")
-
-
-def _join(path: Path) -> pl.DataFrame:
-    table = read_table(path / JOIN, ("artist", "name", "track"))
-    return table.with_columns(pl.col("track").str.split(",")).explode("track")
