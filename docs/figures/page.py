@@ -110,7 +110,7 @@ def take_shots(address: str, folder: Path) -> None:
         said(page, "pop")
         page.mouse.wheel(0, 330)
         kept(page, "narrow-2")
-        kept(opened("#/write", ".write-tags", **narrow), "narrow-3")
+        kept(opened("#/write", ".write-kinds", **narrow), "narrow-3")
         browser.close()
 
     parts = [folder / f"narrow-{i}.png" for i in (1, 2, 3)]
