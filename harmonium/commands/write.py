@@ -283,7 +283,7 @@ def _expected(plan: WritePlan) -> str | None:
         return None
     wrong = f"about {n:,.0f}" if (n := plan.expected_wrong) >= 1 else "less than 1"
     tags = counted(plan.n_guessed, "tag")
-    return f"The model adds {tags}; by their probabilities, {wrong} of them will be wrong."
+    return f"The model adds {tags}; {wrong} of them will be wrong."
 
 
 def _difference(one: FieldChange, guessed: Mapping[str, float]) -> Flow:

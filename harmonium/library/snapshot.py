@@ -31,7 +31,15 @@ from harmonium.library.store.models import Owner, Steps, packed, unpacked
 from harmonium.library.store.opinions import Agreement, VerdictTable, agreed_tags
 from harmonium.library.store.schema import track
 from harmonium.library.store.tracks import SoundVectors, Track, track_name, update_sound_vectors
-from harmonium.library.tagger import MIN_NEARBY, Tagger, builtin_aliases, no_model, thresholds_for
+from harmonium.library.tagger import (
+    MIN_NEARBY,
+    PrecisionCurve,
+    Tagger,
+    builtin_aliases,
+    no_model,
+    precision_curves,
+    thresholds_for,
+)
 
 T = TypeVar("T")
 ORDERS = (
@@ -188,6 +196,7 @@ class Snapshot:
             "trained": predicted,
             "tagger": same_model,
             "_write_thresholds": same_model,
+            "curves": same_model,
             **dict.fromkeys(("sounds", "ids", "_by_name", "_names"), version.tracks == old.tracks),
         }
         for part, still in holds.items():
@@ -360,6 +369,24 @@ class Snapshot:
                 )
                 self._write_thresholds[precision, owner] = model.only(owner).thresholds
             return self._write_thresholds[precision, owner]
+
+    @_part
+    def curves(self) -> list[PrecisionCurve]:
+        """The precision curves of the model in use, by place; none if it has none."""
+        return (
+            []
+            if self.model_id is None
+            else precision_curves(self.library.models.get(self.model_id))
+        )
+
+    def write_precision(self, precision: float | None) -> dict[str, float]:
+        """Tag → how often it is right from its threshold on, by the median of what that may be."""
+        thresholds, found = self.write_thresholds(precision), {}
+        for tag, place in self.places.items():
+            for curve in self.curves[place : place + 1]:
+                if (rank := curve.at(float(thresholds[place]))) is not None:
+                    found[tag] = float(curve.below(0.5)[rank])
+        return found
 
     def shown(self, tag: str) -> str:
         """How this library spells a tag."""

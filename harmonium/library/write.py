@@ -87,6 +87,8 @@ class WritePlan:
     n_unchanged: int = 0
     failures: dict[str, str] = field(default_factory=dict)  # path → why it could not be used
     ids: Sequence[int] = ()  # the tracks that it is about
+    precision: Mapping[str, float] = field(default_factory=dict)
+    """Tag → how often it was right on held-out tracks, where that is known."""
 
     @property
     def n_guessed(self) -> int:
@@ -95,8 +97,9 @@ class WritePlan:
 
     @property
     def expected_wrong(self) -> float:
-        """How many of them will be wrong, by their probabilities."""
-        return sum(1 - p for one in self.files for p in one.new_guesses.values())
+        """How many of them will be wrong, by the precision of their tags, or else by p."""
+        guesses = (pair for one in self.files for pair in one.new_guesses.items())
+        return sum(1 - self.precision.get(normalise_tag(tag), p) for tag, p in guesses)
 
     def count_predicted(self, model: StoredModel) -> int:
         """How many predicted tags that would be added are among those that a model has learnt."""
@@ -251,7 +254,7 @@ class OutlinedTag:
     kind: str
     n: int  # tracks whose files would get it
     n_said: int  # those of them where people say so; the model predicts it for the others
-    expected_wrong: float  # how many that the model adds will be wrong, by their probabilities
+    expected_wrong: float  # how many that the model adds will be wrong
     precision: float | None  # the share of them that will be right; None if it adds none
     accepted: bool  # whether the rules let it be written
     elsewhere: bool  # whether the built-in model adds it, which has learnt it from other music
@@ -290,11 +293,11 @@ def outline_writes(
                 scores.setdefault(tag, []).append(p)
                 new.setdefault(track.id, []).append(tag)
     refused = {one.tag for one in rules.sort([*scores])[1]}
-    found = []
+    right_shares, found = snapshot.write_precision(precision), []
     for tag, all_p in scores.items():
-        guessed = [p for p in all_p if p < 1]
-        wrong, n = sum(1 - p for p in guessed), len(all_p)
-        right = 1 - wrong / len(guessed) if guessed else None
+        guessed, n = [p for p in all_p if p < 1], len(all_p)
+        right = right_shares.get(tag, sum(guessed) / len(guessed)) if guessed else None
+        wrong = 0.0 if right is None else (1 - right) * len(guessed)
         about = (tag, snapshot.shown(tag), snapshot.kind(tag), n, n - len(guessed))
         elsewhere = bool(guessed) and snapshot.owner(tag) == "built-in"
         found.append(OutlinedTag(*about, wrong, right, tag not in refused, elsewhere))
@@ -304,11 +307,10 @@ def outline_writes(
         plan = plan_writes(library, ids, rules, precision=precision)
         featured = {one.track.id for one in plan.files if one.gets_features}
     thresholds = snapshot.write_thresholds(precision)
-    curves = [] if snapshot.tagger is None else snapshot.tagger.curves
     not_reached: dict[str, float | None] = {}
     for tag, place in snapshot.places.items():
         if place >= len(thresholds) or thresholds[place] > 1:
-            bounds = [one.below() for one in curves[place : place + 1]]
+            bounds = [one.below() for one in snapshot.curves[place : place + 1]]
             not_reached[tag] = max((float(one.max()) for one in bounds if len(one)), default=None)
     found.sort(key=lambda one: (-one.n, one.tag))
     return WriteOutline(sorted(gets | featured), found, not_reached, len(featured))
@@ -338,7 +340,8 @@ def plan_writes(
     A track's tags go to its file and to all copies of it, or with ``only_to`` to those of these
     paths among them. ``sources`` are those of `wanted_tags`.
     """
-    plan, snapshot = WritePlan(ids=ids), library.snapshot()
+    snapshot = library.snapshot()
+    plan = WritePlan(ids=ids, precision=snapshot.write_precision(sources.get("precision")))
     features: dict[int, dict[str, float]] = {}
     if rules.features and sources.get("predicted", True):
         values = library.snapshot().features(np.asarray(ids, np.int64))

@@ -343,3 +343,16 @@ def test_commands_learn_at_once(tagged):
     assert "sunday" not in tagged.models.current().vocabulary
     run("tag", "-L", tagged.place)  # a new model learns the words that it was not trained with
     assert tagged.models.current().vocabulary[-1] == "sunday"
+
+
+def test_questions_about_tags_that_were_learnt_here_come_first(tagged):
+    """And each says where its threshold is, by which it is doubtful."""
+    model = tagged.models.current()
+    number = tagged.models.add(replace(model, report=model.report | {"own": 1}))
+    ids = tagged.tracks.ids()
+    tagged.predictions.put(number, ids, tagged.predictions.probabilities(model.id, ids))
+    questions = tagged.doubts(limit=5)
+    assert {one.tag for one in questions} == {model.vocabulary[0]}
+    for one in questions:
+        assert one.guess == (one.probability >= one.threshold)
+    assert len({one.tag for one in tagged.doubts(limit=60)}) > 1  # and then the others

@@ -17,6 +17,7 @@ from web_server import root, serving
 from harmonium.data.tag_names import AUDIO_FEATURES
 from harmonium.library import Library
 from harmonium.library.store.models import UNREACHABLE
+from harmonium.library.store.tracks import Track
 from harmonium.web import jobs
 
 QUESTION = """() => [".question-text", ".question .hit-title"].map(
@@ -50,6 +51,9 @@ def test_search_completes_narrows_and_says_what_to_do(browser, address):
         field.press("Enter")
         expect(field).to_have_value("bright ")
         expect(page.locator(".hit-score").first).to_contain_text("%")
+        kinds = page.locator(".facets h3").all_text_contents()
+        assert set(kinds) <= {"Your tags", "Genre", "Mood", "Instruments", "Voice", "Era", "Sound"}
+        assert len(kinds) > 1
         n = int(page.locator("#found").inner_text().split()[0])
         assert 0 < n < N_TRACKS
         page.get_by_role("button", name=re.compile("^drums")).click()
@@ -241,6 +245,7 @@ def test_teach_ten(page, address):
         page.keyboard.press(key)
         page.wait_for_function(f"text => ({QUESTION})() !== text", arg=text)
     assert len(asked) == 11
+    expect(page.locator(".question")).to_contain_text("so your answer decides")
     expect(page.locator(".toast")).to_have_count(0)
     expect(page.locator(".teach-progress")).to_contain_text("10 answers since")
     page.get_by_role("button", name=re.compile("Undo the last")).click()
@@ -303,6 +308,15 @@ def test_write_and_undo(browser, address, music):
         done.get_by_role("button", name="Undo").click()
         expect(done).to_contain_text("as they were")
         assert [FLAC(file).get("genre") for file in files] == [None] * N_TRACKS
+
+
+def test_without_a_model_writing_says_so(page, tmp_path):
+    with Library.open(tmp_path / "library.db") as library:
+        library.tracks.put([Track(str(tmp_path / "song.flac"), "ab" * 32)])
+    with serving(tmp_path / "library.db") as client:
+        go(page, root(client), "#/write")
+        expect(page.locator(".notice")).to_contain_text("There is no model yet")
+        expect(page.locator(".empty")).to_contain_text("Nothing to write.")
 
 
 @pytest.mark.long

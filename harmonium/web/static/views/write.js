@@ -117,7 +117,7 @@ function Kinds({ tags, isOn, fields, choose, setField }) {
             <th scope="row"><label class="inline"><input type="checkbox" disabled=${nowhere} checked=${isOn(tag)} onChange=${() => choose([tag], !isOn(tag))} /> ${tag.shown}</label></th>
             <td class="num">${count(tag.n)}</td><td class="num">${count(tag.n_said)}</td><td class="num">${count(tag.n - tag.n_said)}</td>
             <td class="num">${tag.precision === null ? "–" : html`${percent(tag.precision)}${tag.elsewhere ? html`<span aria-hidden="true"> *</span><span class="vh">, by the built-in model</span>` : ""}`}</td></tr>`)}</tbody></table>
-        <p class="soft"><b>Right</b>: how many of the predicted ones should be right, by their probabilities.${some.some((tag) => tag.elsewhere) && " * By the built-in model, which has learnt from other music: fewer may be right on yours."}</p>
+        <p class="soft"><b>Right</b>: how often the model was right about this tag on tracks that it had not learnt from.${some.some((tag) => tag.elsewhere) && " * By the built-in model, which has learnt from other music: fewer may be right on yours."}</p>
       </details></li>`;
   })}</ul>`;
 }
@@ -125,7 +125,7 @@ function Kinds({ tags, isOn, fields, choose, setField }) {
 function Preview({ data, more }) {
   if (!data.preview?.length) return null;
   return html`<section aria-labelledby="preview"><h2 id="preview">Files, before and after</h2>
-    <p class="soft hint">The percentage beside a new tag is its <b>probability</b> on this track.</p>
+    <p class="soft hint">The percentage beside a new tag is its <b>probability</b> on this track. <b>Right</b>, above, is how often such predictions were right.</p>
     <ul class="preview">${data.preview.map(({ track, fields, guessed }) => html`<li key=${track.id}>
       <a class="hit-title" href=${href("track", track.id)}>${titleOf(track)}</a> <span class="soft">${track.artist}</span>
       <dl>${fields.map((field) => html`<div><dt>${field.field}</dt><dd>
