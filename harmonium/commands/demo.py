@@ -31,8 +31,8 @@ def demo(
     """Generate music, learn its tags, and tag the rest of it.
 
     Three simulated people tag half of the tracks. The rest is what you would do with your own
-    music: index, import, train, tag, search; each step shows its command. At the end there is a
-    page to look at and listen to. A second run continues from the first.
+    music: index, import, train, tag, search, serve; each step shows its command. A second run
+    continues from the first.
 
     Example: harmonium demo /tmp/demo --tracks 100
     """
@@ -59,16 +59,14 @@ def demo(
         for hit in found
     ]
     out.table(("Track", ">Probability"), rows)
-    _head(out, 8, "Look and listen", "open this page in a browser")
-    page = steps.write_page(music, model, evaluation, query, found)
-    out.say(Text(str(page), style="bold"), "")
+    place = folder / steps.LIBRARY
+    _head(out, 8, "Look and listen", f"harmonium serve --library {place}")
+    out.say("This command shows and plays the tracks in a browser.", "")
     out.say(f"Done in {time.monotonic() - began:.0f} s. Next, with your own music:")
     for line in steps.NEXT_STEPS.splitlines():
         command, hash, why = line.partition("#")
         out.say(Text.assemble("  ", (command, "cyan"), hash, why))
-    place = folder / steps.LIBRARY
     out.say(f"To continue with this collection, add --library {place} to a command.")
-    out.say(Text.assemble("In a browser: ", (f"harmonium serve --library {place}", "cyan")))
 
 
 def _head(out: Output, number: int, title: str, how: str) -> None:

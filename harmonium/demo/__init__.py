@@ -2,28 +2,20 @@
 
 Three people tag half of the tracks. The library learns from those and tags the others; the truth
 of the collection says how well. Here is what the demo does besides the methods of the library:
-make music, give tags, compare with the truth, and write a page of results that plays the sounds.
+make music, give tags, and compare with the truth.
 """
 
 from __future__ import annotations
 
-import base64
-import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
-from html import escape
-from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from urllib.parse import quote
 
 import numpy as np
 import polars as pl
 
 from harmonium.arrays import Floats, Mask
-from harmonium.audio import decode
-from harmonium.audio.extractors import DEFAULTS, mel_energies
-from harmonium.audio.pictures import spectrum_png
 from harmonium.evaluation import auc_per_tag
 from harmonium.files import absolute_path
 from harmonium.synthetic import SyntheticCollection, make_collection
@@ -31,15 +23,11 @@ from harmonium.synthetic import SyntheticCollection, make_collection
 if TYPE_CHECKING:
     from harmonium.library import Library
     from harmonium.library.imports import ImportReport
-    from harmonium.library.snapshot import SearchResult
     from harmonium.library.store.models import StoredModel
 
 PEOPLE = 3
-AUDIO, LIBRARY, TAGS, PAGE = "audio", "library.db", "tags.csv", "results.html"
-"""What is in the demo's folder: the music, and three files."""
-N_CARDS = 24
-TAGS_ON_A_CARD = 8
-FIRST_TAGS = 16  # tags whose scores are seen at once; the others unfold
+AUDIO, LIBRARY, TAGS = "audio", "library.db", "tags.csv"
+"""What is in the demo's folder: the music, and two files."""
 
 NEXT_STEPS = """\
 harmonium index ~/Music         # find and analyse your music
@@ -149,146 +137,3 @@ def choose_query(evaluation: DemoEvaluation, model: StoredModel) -> str:
     p = dict(zip(evaluation.tags, evaluation.probabilities.T, strict=True))
     likely = p[best] >= np.median(p[best])
     return f'"{best}" AND NOT "{max(others, key=lambda tag: float(p[tag][likely].mean()))}"'
-
-
-# The page
-
-
-def write_page(
-    music: DemoMusic, model: StoredModel, evaluation: DemoEvaluation, query: str, hits: SearchResult
-) -> Path:
-    """Write the page beside the music; its path."""
-    n_learnt = sum(tag["learnt"] for tag in model.report["tags"])
-    path, n_tagged, n_given = music.folder / PAGE, music.is_tagged.sum(), len(given_tags(music))
-    cards = []
-    for i in chosen_rows(len(evaluation.clips)):
-        clip = evaluation.clips[i]
-        sound = decode(music.folder / clip["path"])
-        picture = spectrum_png(mel_energies(sound.samples, sound.rate, DEFAULTS))
-        cards.append(render_card(clip, picture, evaluation.predicted_tags(i)))
-    page = render_page(
-        facts={
-            "tracks": f"{music.collection.n_tracks:,}",
-            f"tags that {PEOPLE} people gave to {n_tagged:,} of them": f"{n_given:,}",
-            "different tags that it recognises by ear": f"{n_learnt} of {len(model.vocabulary)}",
-            "mean AUC of the other half": f"{evaluation.mean_auc:.3f}",
-        },
-        scores=evaluation.tag_aucs,
-        query=query,
-        hits=[(hit.track.name, hit.probability or 0.0) for hit in hits],
-        cards=cards,
-    )
-    path.write_text(page, encoding="utf-8")
-    return path
-
-
-def chosen_rows(n: int) -> list[int]:
-    """At most `N_CARDS` of n rows, evenly spaced."""
-    return np.linspace(0, n - 1, min(n, N_CARDS)).round().astype(int).tolist()
-
-
-def render_page(
-    *,
-    facts: Mapping[str, str],
-    scores: Sequence[tuple[str, int, float]],
-    query: str,
-    hits: Sequence[tuple[str, float]],
-    cards: Sequence[str],
-) -> str:
-    """The whole page: scores are (tag, examples, AUC), hits (track, probability)."""
-    shown_facts = "".join(
-        f"<li><b>{escape(number)}</b> <span>{escape(what)}</span></li>"
-        for what, number in facts.items()
-    )
-    found = "".join(
-        f'<li>{escape(track)} <span class="soft">{100 * probability:.0f} %</span></li>'
-        for track, probability in hits
-    )
-    known = "".join(f'<option value="{escape(tag)}">' for tag, _, _ in scores)
-    return f"""<!DOCTYPE html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<title>Harmonium: a collection tagged</title>
-<style>
-{_resource("page.css")}</style>
-</head>
-<body>
-<header>
-<h1>Harmonium on a generated collection</h1>
-<p>Three people tagged half of the tracks. The model learnt from them and tagged the other half,
-held out from training. The music is generated, so the truth about each track is known.</p>
-<ul class="facts">{shown_facts}</ul>
-</header>
-<main>
-<h2>How well it knows each tag</h2>
-<p class="soft">The AUC of the tag among the tracks that nobody tagged, against the truth:
-0.5 is chance, 1 is perfect. Beside each tag the number of tracks that it was learnt from.</p>
-{_scores(scores)}
-<h2>Search: <code>{escape(query)}</code></h2>
-{f'<ol class="hits">{found}</ol>' if hits else "<p>Nothing was found.</p>"}
-<h2>Tracks that nobody tagged</h2>
-<div class="finder"><label for="tag">Order by a tag</label>
-<input id="tag" list="known" placeholder="guitar, calm, …" autocomplete="off">
-<datalist id="known">{known}</datalist>
-<span id="found" class="soft" role="status"></span></div>
-<p class="soft">The likeliest tags of each track; <span class="yes">✓</span> is true of it.
-Click into a picture to hear that place.</p>
-<div class="cards">
-{"".join(cards)}</div>
-<h2>Next, with your own music</h2>
-<pre><code>{escape(NEXT_STEPS)}</code></pre>
-</main>
-<script>
-{_resource("page.js")}</script>
-</body>
-</html>
-"""
-
-
-def _resource(name: str) -> str:
-    return files("harmonium.demo").joinpath(name).read_text(encoding="utf-8")
-
-
-def _scores(scores: Sequence[tuple[str, int, float]]) -> str:
-    rows = [
-        # a bar from chance to perfection
-        f"<li>{_row(tag, 2 * auc - 1, f'{auc:.2f}', f' <small>{examples}</small>')}</li>"
-        for tag, examples, auc in scores
-    ]
-    first, others = ("".join(part) for part in (rows[:FIRST_TAGS], rows[FIRST_TAGS:]))
-    summary = f"<summary>The other {len(rows) - FIRST_TAGS} tags</summary>"
-    more = f'<details>{summary}<ul class="tags">{others}</ul></details>' if others else ""
-    return f'<ul class="tags">{first}</ul>{more}'
-
-
-def _row(name: str, share: float, number: str, mark: str = "") -> str:
-    """A name, a bar and a number."""
-    width = 100 * min(max(share, 0.0), 1.0)
-    return (
-        f'<div class="row"><span>{escape(name)}{mark}</span>'
-        f'<span class="track"><i style="width:{width:.0f}%"></i></span>'
-        f"<span>{escape(number)}</span></div>"
-    )
-
-
-def render_card(
-    clip: Mapping[str, str], picture: bytes, tags: Sequence[tuple[str, float, bool]]
-) -> str:
-    """A track with its sound (a path from the page's folder), its picture (a PNG) and its tags."""
-    encoded = base64.b64encode(picture).decode()
-    probabilities = json.dumps({tag: round(probability, 4) for tag, probability, _ in tags})
-    yes = ' <span class="yes" title="true of this track">✓</span>'
-    rows = "".join(
-        _row(tag, probability, f"{100 * probability:.0f} %", yes if is_true else "")
-        for tag, probability, is_true in tags[:TAGS_ON_A_CARD]
-    )
-    return f"""<article class="card" data-tags="{escape(probabilities)}">
-<h3>{escape(clip["title"])}</h3>
-<p class="soft">{escape(clip["artist"])}</p>
-<div class="sound"><img alt="Spectrogram" src="data:image/png;base64,{encoded}"><i></i></div>
-<audio controls preload="metadata" src="{quote(clip["path"])}"></audio>
-{rows}
-</article>
-"""

@@ -4,21 +4,17 @@ import re
 import subprocess
 import sys
 from contextlib import chdir
-from urllib.parse import unquote
 
 import numpy as np
-import polars as pl
 import pytest
 from command_line import SAYS_WHAT_IS_LOADED
 from heard_library import trained_quickly
-from parsed_page import Page
 from typer.testing import CliRunner
 
 from harmonium import demo as steps
 from harmonium.audio.pictures import spectrum_png
 from harmonium.cli import app
 from harmonium.commands.demo import MIN_TRACKS
-from harmonium.demo import chosen_rows, render_card, render_page
 from harmonium.library import Library
 from harmonium.library.index import index
 from harmonium.library.learning.examples import MIN_TRACKS as MIN_TAGGED
@@ -42,7 +38,7 @@ def demo(tmp_path_factory):
 
 
 def test_the_demo_tells_what_it_does(demo):
-    folder, result = demo
+    _, result = demo
     assert result.exit_code == 0
     said = " ".join(result.output.split())
     for words in (
@@ -52,9 +48,9 @@ def test_the_demo_tells_what_it_does(demo):
         "to 20 of the tracks",
         "40 tracks have a probability",
         "Mean AUC",
-        str(folder / "results.html"),
         *("harmonium index ../demo/audio", "harmonium import ../demo/tags.csv"),
         *("harmonium train", "harmonium tag", "harmonium search"),
+        "harmonium serve --library ../demo/library.db",
     ):
         assert words in said
     end = result.output.partition("with your own music:")[2]
@@ -74,15 +70,7 @@ def test_tagging_a_file_of_it_does_not_wait_for_jax(demo):
     assert {"jax", "sklearn", "matplotlib"}.isdisjoint(loaded)
 
 
-def test_the_library_is_as_commands_make_it_and_the_page_plays_what_nobody_tagged(demo):
-    folder, _ = demo
-    page = Page((folder / "results.html").read_text(encoding="utf-8"))
-    sounds = [unquote(element["src"]) for element in page.of("audio")]
-    assert len(sounds) == N_TRACKS // 2
-    assert all((folder / sound).is_file() for sound in sounds)
-    tagged = set(pl.read_csv(folder / "tags.csv")["item"])
-    assert tagged.isdisjoint(sounds)
-    assert len(page.of("img")) == len(sounds)
+def test_the_library_is_as_commands_make_it(demo):
     with Library.open(demo[0] / "library.db", create=False) as library:
         assert library.tracks.count("present") == N_TRACKS
         assert all(track.title and track.artist for track in library.tracks.all())
@@ -118,35 +106,9 @@ class TestFewestTracks:
         assert not (tmp_path / "demo").exists()
 
 
-class TestPage:
-    def test_the_tracks_shown_are_from_all_over(self):
-        rows = chosen_rows(100)
-        assert len(set(rows)) == 24
-        assert (rows[0], rows[-1]) == (0, 99)
-        assert max(np.diff(rows)) <= 5
-        assert chosen_rows(3) == [0, 1, 2]
-
-    def test_probabilities_paths_nothing_from_elsewhere_and_names_that_do_nothing(self):
-        page = _page()
-        (card,), (audio,) = Page(page).of("article"), Page(page).of("audio")
-        assert card["data-tags"] == '{"rock": 0.75, "calm": 0.25}'
-        assert audio["src"] == "audio/An%20artist%23/50%25.wav"
-        assert not re.findall(r"""(?:src|href)=["'](?:https?:)?//""", page)
-        page = _page(name="<b>&\"'")
-        assert "<b>&" not in page
-        assert "b>&" in "".join(Page(page).texts)
-
-    def test_a_picture_of_a_sound(self):
-        rng = np.random.default_rng(0)
-        picture = spectrum_png(rng.gamma(2, size=(430, 40)).astype(np.float32))
-        assert picture.startswith(b"\x89PNG")
-        width, height = (int.from_bytes(picture[i : i + 4]) for i in (16, 20))
-        assert (width, height) == (430, 40)
-
-
-def _page(name="rock"):
-    tags = [(name, 0.75, True), ("calm", 0.25, False)]
-    clip = {"title": "A title", "artist": "An artist", "path": "audio/An artist#/50%.wav"}
-    cards = [render_card(clip, b"", tags)]
-    about = {"facts": {"tracks": "1"}, "scores": [(name, 3, 0.9)], "hits": [(name, 0.9)]}
-    return render_page(query="rock", cards=cards, **about)
+def test_a_picture_of_a_sound():
+    rng = np.random.default_rng(0)
+    picture = spectrum_png(rng.gamma(2, size=(430, 40)).astype(np.float32))
+    assert picture.startswith(b"\x89PNG")
+    width, height = (int.from_bytes(picture[i : i + 4]) for i in (16, 20))
+    assert (width, height) == (430, 40)
