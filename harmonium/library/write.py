@@ -71,7 +71,8 @@ class PlannedFile(NamedTuple):
     @property
     def new_guesses(self) -> dict[str, float]:
         """Those of them that the model predicts."""
-        return {tag: p for tag, p in self.guessed.items() if tag in self.added}
+        added = self.added
+        return {tag: p for tag, p in self.guessed.items() if tag in added}
 
     @property
     def gets_features(self) -> bool:

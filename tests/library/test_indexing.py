@@ -100,6 +100,15 @@ def test_tracks_are_stored_and_tagged_while_others_are_still_read(library, run, 
     assert had_features[0] == (0, 1)  # then it is due again after a while
 
 
+def test_the_first_tracks_have_tags_before_the_last_are_read(library, music, monkeypatch):
+    monkeypatch.setattr(index_module, "_KEPT_SECONDS", 0)
+    calls = []
+    monkeypatch.setattr(library, "tag_new", lambda **how: calls.append(how) or 1)
+    report = library.index(music, extractor=LEVEL, engine="serial", cache=False)
+    assert (calls[0], calls[-1]) == ({"learn": False}, {})  # what answers teach comes in the end
+    assert report.tagged == len(calls)
+
+
 def swap(a, b):
     spare = a.with_name("spare")
     a.rename(spare)
