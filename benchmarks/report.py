@@ -83,11 +83,15 @@ def section(name: str, result: Result) -> str:
     for task, found in _tasks(result).items():
         cells = [_cell(found.get(program)) for program in programs]
         lines.append(f"| {' | '.join([task, *cells, *(_ratio(found, r) for r in rivals)])} |")
-    versions = ", ".join(f"{package} {number}" for package, number in where["versions"].items())
+    versions = ", ".join(
+        f"{package} {number}"
+        for package, number in where["versions"].items()
+        if package not in ("Python", OURS)
+    )
     parts = [
         f"    make bench ONLY={name}",
-        f"Measured on {where['when']} on {where['machine']}; load {where['load']:.1f} before it "
-        f"began, {where['minutes']:.1f} minutes. {versions}.",
+        f"Measured on {where['when']} in {where['minutes']:.1f} minutes; load {where['load']:.1f} "
+        f"before. {versions}.",
         "\n".join(lines),
     ]
     if _ratios(result):
