@@ -6,24 +6,13 @@ The public names are loaded when first used, so that ``import harmonium`` stays 
 from importlib import import_module
 from typing import Any
 
+from harmonium import estimators
+
 __version__ = "1.0.0"
 
 _PUBLIC = {"Library": "harmonium.library"}
 _PUBLIC |= dict.fromkeys(("AudioFeatures", "ClipNormaliser"), "harmonium.audio.transformers")
-_PUBLIC |= dict.fromkeys(
-    (
-        "ChainTagger",
-        "CooccurrenceTagger",
-        "DiscriminativeRBM",
-        "GenerativeRBM",
-        "LogisticTagger",
-        "MLPTagger",
-        "NaiveBayesTagger",
-        "SVMTagger",
-        "TagSmoother",
-    ),
-    "harmonium.estimators",
-)
+_PUBLIC |= dict.fromkeys(estimators.__all__, "harmonium.estimators")
 
 __all__ = ["__version__", "load", *_PUBLIC]
 

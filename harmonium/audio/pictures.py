@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from harmonium.arrays import Doubles, Floats
+from harmonium.arrays import Floats
 from harmonium.audio.decoding import MIN_RATE, CannotDecode, Clip, Decoder, PathLike, with_decoder
 from harmonium.audio.extractors import (
     DEFAULTS,
@@ -31,7 +31,7 @@ if TYPE_CHECKING:  # matplotlib is slow to import
 # Okabe and Ito's colours, which people with any colour vision tell apart.
 COLOURS = ("#0072B2", "#009E73", "#D55E00", "#CC79A7", "#56B4E9", "#E69F00")
 MARKS_HZ = (100, 400, 800, 1600, 3200, 6400)
-MIN_BEAT_DEPTH, MIN_BEAT_HZ = 0.05, 0.5  # weaker or slower modulations are no beat
+MIN_DEPTH = 0.05  # of the scale of modulations
 SIZE = (11.0, 8.5)  # inches of a clip's picture
 
 WIDTH, HEIGHT = 1200, 128  # pixels of a track's picture: moments and mel bands
@@ -52,7 +52,9 @@ def draw_clip(clip: Clip, *, title: str = "") -> "Figure":
     mel = mel_energies(clip.samples, clip.rate, DEFAULTS)
     figure = Figure(SIZE, layout="constrained")
     FigureCanvasAgg(figure)
-    figure.suptitle(_one_line(title), parse_math=False, x=0.01, ha="left", fontsize=13)
+    printable = title.encode("utf-8", "replace").decode()  # a name need not be valid text
+    short = textwrap.shorten(printable, 100, placeholder="…")
+    figure.suptitle(short, parse_math=False, x=0.01, ha="left", fontsize=13)
     above, below = figure.subplots(2, 1)
     # Silence is as dark as the weakest sound of a clip that has some.
     levels = decibels(mel)
@@ -77,11 +79,11 @@ def draw_clip(clip: Clip, *, title: str = "") -> "Figure":
     edges = pairwise((DEFAULTS.lowest_hz, *DEFAULTS.band_edges, DEFAULTS.highest_hz))
     bands = zip(DEFAULTS.band_names, edges, spectra, COLOURS, strict=False)
     for name, (least, most), spectrum, colour in bands:
-        label = f"{name}, {least:g} to {most:g} Hz{_beat(hertz, spectrum)}"
+        label = f"{name}, {least:g} to {most:g} Hz"
         below.plot(hertz, spectrum, color=colour, linewidth=1.8, label=label)
     below.set(title="How deeply the energy of each band swings, by how often", ylabel="depth")
     below.set(xlabel="times per second (Hz)", xlim=(0, DEFAULTS.highest_modulation_hz))
-    below.set_ylim(0, 1.1 * max(float(spectra.max()), MIN_BEAT_DEPTH))
+    below.set_ylim(0, 1.1 * max(float(spectra.max()), MIN_DEPTH))
     below.grid(axis="x", alpha=0.3)
     below.legend(fontsize=9)
     return figure
@@ -99,25 +101,6 @@ def save_picture(figure: "Figure", path: PathLike) -> None:
                 f"The picture cannot be written: {error}. Choose a name that ends in .png, .svg "
                 "or .pdf, in an existing folder."
             ) from None
-
-
-def _beat(hertz: Doubles, spectrum: Doubles) -> str:
-    """The strongest swing that is a beat and no slow wandering, in beats per minute; or ""."""
-    inner = spectrum[1:-1]
-    peaks = 1 + np.flatnonzero((inner >= spectrum[:-2]) & (inner > spectrum[2:]))
-    peaks = peaks[(hertz[peaks] >= MIN_BEAT_HZ) & (spectrum[peaks] >= MIN_BEAT_DEPTH)]
-    if not len(peaks):
-        return ""
-    peak = int(peaks[np.argmax(spectrum[peaks])])
-    # The parabola through the peak and its neighbours tells where between the steps it is.
-    before, here, after = spectrum[peak - 1 : peak + 2]
-    beat = hertz[peak] + (before - after) / (2 * (before - 2 * here + after)) * hertz[1]
-    return f": {beat:.2f} Hz = {60 * beat:.0f} per minute"
-
-
-def _one_line(text: str) -> str:
-    printable = text.encode("utf-8", "replace").decode()  # a name need not be valid text
-    return textwrap.shorten(printable, 100, placeholder="…")
 
 
 def overview_png(path: PathLike, *, cache: PathLike, key: str) -> bytes:

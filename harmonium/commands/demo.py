@@ -51,7 +51,7 @@ def demo(
         model = _learn(out, library, seed)
         evaluation = steps.evaluate(library, music, model)
         _show_evaluation(out, evaluation)
-        query = steps.choose_query(evaluation, model)
+        query = steps.choose_query(model)
         _head(out, 7, "Searching", f"harmonium search '{query}'")
         found = library.search(query, limit=HITS_SHOWN)
     rows = [

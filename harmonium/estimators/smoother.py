@@ -65,7 +65,6 @@ class TagSmoother(StoredEstimator, BaseEstimator):
     Attributes
     ----------
     tags_, items_, users_ : names. params_ : U, W, V, c, d.
-    zeros_ : share of exact zeros of W and V.
     history_ : per epoch "log_likelihood" (a proxy), "validation" and "seconds".
     best_epoch_, n_iter_ : the epoch that was best, and how many there were.
     baseline_ : what "validation" would be if every tag had its usual rate.
@@ -282,12 +281,6 @@ class TagSmoother(StoredEstimator, BaseEstimator):
         """U (n, C), W (n, C or 0), V (one row for each user, track and clip, C), c (n,), d (C,)."""
         check_is_fitted(self)
         return self._params
-
-    @property
-    def zeros_(self) -> dict[str, float]:
-        """The share of weights that are exactly 0, of W and of V, where the model has them."""
-        shares = {"W": self.params_.W, "V": self.params_.V}
-        return {name: float(np.mean(w == 0)) for name, w in shares.items() if w.size}
 
     tags_ = property(lambda self: self._names("tags"), doc="The vocabulary, (n_tags,).")
     items_ = property(lambda self: self._names("items"), doc="The clips, (n_items,).")

@@ -622,8 +622,6 @@ class Improvement(NamedTuple):
     n: int  # answers about tags that the model was trained with
     right_before: int  # how many the model guesses right as it was trained
     right_now: int  # how many it guesses right with what the answers before each of them taught
-    loss_before: float  # the mean of -log p of what was answered, in the same two ways
-    loss_now: float
 
 
 def improvement(library: Library, change_id: int | None = None) -> Improvement | None:
@@ -654,20 +652,18 @@ def improvement(library: Library, change_id: int | None = None) -> Improvement |
     table = np.concatenate(
         [_guesses(one, np.flatnonzero(numbers >= oldest), level) for one, numbers, level in usable]
     )
-    right_before, right_now = table[:, :2].sum(axis=0).astype(int).tolist()
-    return Improvement(len(table), right_before, right_now, *table[:, 2:].mean(axis=0).tolist())
+    return Improvement(len(table), *table.sum(axis=0).tolist())
 
 
-def _guesses(examples: TagExamples, which: NDArray[np.intp], threshold: np.float32) -> Doubles:
-    """For some answers, whether the model and what was learnt before were right; their losses."""
+def _guesses(examples: TagExamples, which: NDArray[np.intp], threshold: np.float32) -> Mask:
+    """For some answers, (n, 2) whether the model was right, and what was learnt before them."""
     y, m, V = examples.y, examples.offset, examples.vectors
     level = float(log_odds(np.array(threshold)))
-    found = np.empty((len(which), 4))
+    found = np.empty((len(which), 2), bool)
     for row, i in enumerate(which.tolist()):
         a, bias = examples.fitted(i)
         odds = np.array([m[i], m[i] + a @ (SOUND_DEVIATION**2 * V[:i] @ V[i]) + bias])
-        right = (odds >= level) == (y[i] > 0.5)
-        found[row] = [*right, *np.logaddexp(0, np.where(y[i] > 0.5, -odds, odds))]
+        found[row] = (odds >= level) == (y[i] > 0.5)
     return found
 
 

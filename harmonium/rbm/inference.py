@@ -11,7 +11,7 @@ large weights, and streamed in blocks with a running maximum, in bounded memory.
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Any, Literal, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -37,7 +37,6 @@ from harmonium.rbm.model import (
 )
 
 Method = Literal["lbp", "mean_field", "gibbs", "exact"]
-METHODS: tuple[str, ...] = get_args(Method)
 
 CHUNK = 512
 TILE = 16  # clips whose messages fit the cache together

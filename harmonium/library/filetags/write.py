@@ -71,7 +71,6 @@ class FileChange:
     version: str | None  # the kind of tag that the file has
     fields: tuple[FieldChange, ...]  # those that change
     left_out: tuple[UnwrittenTag, ...] = ()  # tags that are not written, each with the reason
-    hard_links: int = 1  # names that the file has; the others keep the old content
     id3: Id3Options = field(default_factory=Id3Options)
 
     def __bool__(self) -> bool:
@@ -136,7 +135,6 @@ def plan_write(
     wanted, left_out = rules.sort(tags)
     with opened(path) as file:
         found, there = _read_for_writing(file, rules.id3)
-        links = os.fstat(file.fileno()).st_nlink
     fields: list[FieldChange] = []
     scores: list[FieldChange] = []
     for name in FIELDS:
@@ -171,7 +169,6 @@ def plan_write(
         version=there.version,
         fields=tuple(one for one in [*fields, *scores] if one.before != one.after),
         left_out=tuple(left_out),
-        hard_links=links,
         id3=rules.id3,
     )
 
