@@ -389,16 +389,6 @@ def test_a_single_track_is_like_nothing(library):
     assert (ids.tolist(), near.tolist()) == ([1], [0])
 
 
-def test_words_that_are_no_tags_find_names(library):
-    small_library.trained(library)
-    hits = library.search("song 17").hits
-    assert [(hit.track.title, hit.probability) for hit in hits] == [("Song 17", None)]
-    with pytest.raises(DataError, match="song"):
-        library.search("song 9999")
-    with pytest.raises(DataError, match="song"):
-        library.search("song 17", predicted=True)
-
-
 def test_words_that_are_no_tags_find_names_and_what_cannot_be_asked_is_refused(world):
     library, *_ = world
     hits = library.search("song 17").hits

@@ -43,23 +43,19 @@ def test_odd_names_are_kept(library):
     assert [track.title for track in library.tracks.many(ids)] == ["nul l", "?", titles[2]]
 
 
-def test_tracks_by_state(library):
-    ids = add_tracks(library, 5)
-    library.tracks.set_state(ids[1:3], "missing")
-    library.tracks.set_state(ids[3:4], "unreadable", reason="is damaged.")
-    assert library.tracks.ids().tolist() == [ids[0], ids[4]]
-    assert [track.id for track in library.tracks.all(["missing", "unreadable"])] == ids[1:4]
-    assert library.tracks.get(ids[3]).reason == "is damaged."
-    assert (library.tracks.count(), library.tracks.count("missing")) == (5, 2)
-    with pytest.raises(LibraryError, match="'state'"):
-        library.tracks.count("gone")
-
-
-def test_many_tracks_are_read_page_by_page_in_order(library, monkeypatch):
+def test_tracks_by_state_page_by_page_in_order(library, monkeypatch):
     monkeypatch.setattr("harmonium.library.store.database.PAGE", 4)
     ids = add_tracks(library, 11)
     assert [track.id for track in library.tracks.all()] == ids
     assert [track.id for track in library.tracks.many(ids[::-1])] == ids[::-1]
+    library.tracks.set_state(ids[1:3], "missing")
+    library.tracks.set_state(ids[3:9], "unreadable", reason="is damaged.")
+    assert library.tracks.ids().tolist() == [ids[0], *ids[9:]]
+    assert [track.id for track in library.tracks.all(["missing", "unreadable"])] == ids[1:9]
+    assert library.tracks.get(ids[3]).reason == "is damaged."
+    assert (library.tracks.count(), library.tracks.count("missing")) == (11, 2)
+    with pytest.raises(LibraryError, match="'state'"):
+        library.tracks.count("gone")
     with pytest.raises(LibraryError, match="no track #99"):
         library.tracks.many([1, 99])
 
@@ -71,11 +67,8 @@ def test_a_track_is_found_by_what_people_call_it(library, monkeypatch):
     names = ("#5", "../music/004.mp3", "artist 1 - song 4", "ARTIST 1 – Song_4", "song 4")
     for text in (*paths, *names):
         assert library.tracks.resolve(text).id == 5
-
-
-def test_a_present_track_is_found_before_a_missing_one_of_its_path(library):
     one, two = library.tracks.put([Track("/m/x.mp3", "a"), Track("/m/x.mp3", "b")])
-    library.tracks.set_state([one], "missing")
+    library.tracks.set_state([one], "missing")  # which comes after a present one of its path
     for text in ("/m/x.mp3", "x.mp3", "x"):
         assert library.tracks.resolve(text).id == two
 
@@ -100,7 +93,7 @@ def test_what_is_not_found_is_told_with_what_comes_near(library, text, message):
 # Features
 
 
-def test_features_come_back_in_the_order_asked(library):
+def test_features_come_back_in_the_order_asked_and_extractors_are_kept_apart(library):
     ids = add_tracks(library, 4)
     matrix = np.random.default_rng(0).normal(size=(3, 5)).astype(np.float32)
     library.tracks.put_features(ids[:3], matrix, extractor="paper@1")
@@ -109,19 +102,16 @@ def test_features_come_back_in_the_order_asked(library):
     np.testing.assert_array_equal(found, matrix[[2, 0]])
     library.tracks.put_features(ids[:1], 0 * matrix[:1], extractor="paper@1")
     assert (library.tracks.features(ids[:1], extractor="paper@1")[1] == 0).all()
-
-
-def test_features_of_different_extractors_are_kept_apart(library):
-    (number,) = add_tracks(library, 1)
-    library.tracks.put_features([number], [[1, 2]], extractor="paper@old")
-    library.tracks.put_features([number], [[3, 4, 5]], extractor="paper@new")
-    assert library.tracks.features([number], extractor="paper@old")[1].tolist() == [[1, 2]]
-    assert library.tracks.features([number], extractor="paper")[1].tolist() == [[3, 4, 5]]
-    assert library.tracks.features([number], extractor="other")[0].tolist() == []
-    with pytest.raises(LibraryError, match="'paper@new' gives 3 features a track, got 2"):
-        library.tracks.put_features([number], [[1, 2]], extractor="paper@new")
-    with pytest.raises(LibraryError, match="'matrix' must have a row for each of the 1 tracks"):
-        library.tracks.put_features([number], [[1], [2]], extractor="x")
+    library.tracks.put_features(ids[2:], [[1, 2], [3, 4]], extractor="paper@new")
+    np.testing.assert_array_equal(
+        library.tracks.features(ids, extractor="paper@1")[1][2], matrix[2]
+    )
+    assert library.tracks.features(ids, extractor="paper")[1].tolist() == [[1, 2], [3, 4]]
+    assert library.tracks.features(ids, extractor="other")[0].tolist() == []
+    with pytest.raises(LibraryError, match="'paper@new' gives 2 features a track, got 3"):
+        library.tracks.put_features(ids[:1], [[1, 2, 3]], extractor="paper@new")
+    with pytest.raises(LibraryError, match="'matrix' must have a row for each"):
+        library.tracks.put_features(ids[:1], [[1], [2]], extractor="x")
 
 
 def test_blocks_of_features_hold_the_present_tracks_once(library):
@@ -156,27 +146,16 @@ def test_what_people_say(library):
     assert library.opinions.triples([]).height == 0
 
 
-@pytest.mark.parametrize(
-    ("said", "message"),
-    [
-        ({"present": ["a"], "absent": ["A "]}, "at once"),
-        ({"present": [" - "]}, "A tag must have a name"),
-    ],
-)
-def test_nonsense_is_refused(library, said, message):
+def test_nonsense_and_tags_of_a_track_or_change_that_is_not_there_are_refused(library):
     (one,) = add_tracks(library, 1)
-    with pytest.raises(LibraryError, match=message):
-        say(library, "ann", one, **said)
-    assert library.changes.list() == []
-
-
-def test_tags_of_a_track_or_change_that_is_not_there_are_refused(library):
-    (one,) = add_tracks(library, 1)
+    for said, word in (([["a"], ["A "]], "at once"), ([[" - "]], "must have a name")):
+        with pytest.raises(LibraryError, match=word):
+            say(library, "ann", one, *said)
     with pytest.raises(LibraryError, match="no change 77"):
         library.opinions.say("ann", one, ["rock"], change=77)
     with pytest.raises(LibraryError, match=r"(?i)foreign key"):
         say(library, "ann", 99, ["rock"])
-    assert in_force(library) == {}
+    assert (in_force(library), library.changes.list()) == ({}, [])
 
 
 def test_many_at_once(library, monkeypatch):
