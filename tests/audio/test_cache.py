@@ -49,7 +49,7 @@ def test_by_path_and_status_or_by_content_and_recipe(cache, tmp_path):
     assert len(cache.find_by_path(NAME, OLD)) == 4
 
 
-def test_a_change_that_the_status_may_not_show_is_not_trusted(cache, tmp_path):
+def test_a_change_that_the_status_may_not_show_and_inodes_of_64_bits(cache, tmp_path, monkeypatch):
     (tmp_path / "new.wav").write_bytes(b"new")
     status = file_status(tmp_path / "new.wav")
     assert file_digest(tmp_path / "new.wav") == hashlib.sha256(b"new").digest()
@@ -57,9 +57,6 @@ def test_a_change_that_the_status_may_not_show_is_not_trusted(cache, tmp_path):
     cache.put("/music/new.wav", status, DIGEST)
     assert cache.find_by_path("/music/new.wav", status) is None
     assert cache.find_by_content(DIGEST) is not None
-
-
-def test_inodes_of_64_bits(monkeypatch, tmp_path, cache):
     values = list(tmp_path.stat())
     values[1] = (1 << 64) - 7
     monkeypatch.setattr(os, "stat", lambda path: os.stat_result(values))

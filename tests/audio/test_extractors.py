@@ -190,8 +190,8 @@ WAVE = 'rate = 8000\nseconds = 0.5\nwindows = 2\ninput = "x"\noutput = "y"\n'
 MEL = '[mel]\nframe = 256\nhop = 128\nbands = 4\nlog = "ln"\n'
 
 
-def write_model(path, shape, n_out):
-    """y = x W, with W of ones and twos: (…, k) → (…, n_out)."""
+def write_model(folder, shape, n_out, text=WAVE):
+    """y = x W, with W of ones and twos: (…, k) → (…, n_out); and the name of its extractor."""
     W = np.tile(np.arange(1, n_out + 1, dtype=np.float32), (shape[-1], 1))
     graph = helper.make_graph(
         [helper.make_node("MatMul", ["x", "W"], ["y"])],
@@ -201,7 +201,10 @@ def write_model(path, shape, n_out):
         [helper.make_tensor("W", TensorProto.FLOAT, W.shape, W.ravel())],
     )
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8)
-    onnx.save(model, path)
+    onnx.save(model, folder / "m.onnx")
+    if text is not None:
+        (folder / "m.toml").write_text(text)
+    return f"onnx:{folder / 'm.onnx'}"
 
 
 @pytest.fixture
@@ -210,9 +213,7 @@ def song(tmp_path):
 
 
 def test_a_network_of_samples_gives_the_mean_over_windows(tmp_path, song):
-    write_model(tmp_path / "m.onnx", [1, 4000], 2)
-    (tmp_path / "m.toml").write_text(WAVE)
-    extractor = get_extractor(f"onnx:{tmp_path / 'm.onnx'}")
+    extractor = get_extractor(write_model(tmp_path, [1, 4000], 2))
     windows = decode_windows(song, extractor.windows, rate=8000)
     assert [len(window) for window in windows] == [4000, 4000]
     sums = np.mean([window.sum() for window in windows])
@@ -221,9 +222,7 @@ def test_a_network_of_samples_gives_the_mean_over_windows(tmp_path, song):
 
 
 def test_a_network_of_mel_spectra_gives_the_mean_over_frames(tmp_path, song):
-    write_model(tmp_path / "m.onnx", [1, 30, 4], 3)
-    (tmp_path / "m.toml").write_text(WAVE + MEL)
-    extractor = get_extractor(f"onnx:{tmp_path / 'm.onnx'}")
+    extractor = get_extractor(write_model(tmp_path, [1, 30, 4], 3, WAVE + MEL))
     frames = {"frame_length": 256, "hop_length": 128, "n_mels": 4, "n_mfcc": 1}
     parameters = FeatureParameters(rate=8000, lowest_hz=0.0, highest_hz=4e3, **frames)
     windows = decode_windows(song, extractor.windows, rate=8000)
@@ -237,9 +236,7 @@ def test_a_short_sound_is_filled_up_and_another_network_is_another_version(tmp_p
     short = write_sndfile(tmp_path / "s.wav", timed_noise(0.2, 8000), 8000, subtype="FLOAT")
     versions = set()
     for n in (2, 3):
-        write_model(tmp_path / "m.onnx", [1, 4000], n)
-        (tmp_path / "m.toml").write_text(WAVE)
-        extractor = get_extractor(f"onnx:{tmp_path / 'm.onnx'}")
+        extractor = get_extractor(write_model(tmp_path, [1, 4000], n))
         assert features_of_file(short, extractor).shape == (n,)
         versions.add(extractor.version)
     assert len(versions) == 2
@@ -257,11 +254,9 @@ def test_a_short_sound_is_filled_up_and_another_network_is_another_version(tmp_p
     ],
 )
 def test_what_cannot_be_used_is_told(tmp_path, text, message):
-    write_model(tmp_path / "m.onnx", [1, 4000], 2)
-    if text is not None:
-        (tmp_path / "m.toml").write_text(text)
+    name = write_model(tmp_path, [1, 4000], 2, text)
     with pytest.raises(DataError, match=message):
-        get_extractor(f"onnx:{tmp_path / 'm.onnx'}")
+        get_extractor(name)
 
 
 # The examples of docs/features.md and of the docstrings run; every parameter is described.

@@ -152,7 +152,7 @@ class TestMajorMiner:
 
 
 class TestEmotify:
-    def test_excerpts_are_numbered_and_alike_listeners_stay_two(self, samples):
+    def test_excerpts_listeners_and_labels_by_share_and_by_count(self, samples):
         data = datasets.load("emotify", samples)
         names = ["classical_1", "classical_2", "rock_1", "electronic_100", "pop_1"]
         assert data.items.to_list() == names
@@ -164,9 +164,6 @@ class TestEmotify:
         users = data.seen.filter(pl.col("item") == "classical_2")["user"].to_list()
         alike = "age 30, gender 0, Dutch, mood 3"
         assert users[:2] == [alike, f"{alike}, no. 2"]
-
-    def test_labels_by_share_and_by_count(self, samples):
-        data = datasets.load("emotify", samples)
         columns = [data.tags.to_list().index(tag) for tag in ("calmness", "solemnity", "power")]
         assert data.counts.matrix.toarray()[1, columns].tolist() == [3, 1, 0]
         rules = (
@@ -205,7 +202,7 @@ class TestListening:
 
 
 class TestHetRec:
-    def test_both_parts_latin_1_and_artists_without_a_name(self, samples):
+    def test_one_part_or_both_latin_1_and_artists_without_a_name(self, samples, tmp_path):
         data = datasets.load("hetrec", samples)
         assert data.items.to_list() == ["10", "11", "12", "13"]
         assert data.artists.to_list() == ['The "Quotes"', "Quotes", "artist 12", "Zoë"]
@@ -214,8 +211,6 @@ class TestHetRec:
         merged = datasets.load("hetrec", samples, normalise=True)
         assert set(merged.tags) == {"música", "pop", "rock", "trip hop"}
         assert len(merged.triples) == 6
-
-    def test_a_single_file_is_enough(self, samples, tmp_path):
         for name in ("user_taggedartists.dat", "tags.dat", "artists.dat"):
             (tmp_path / name).write_bytes((samples / "hetrec-lastfm" / name).read_bytes())
         assert len(datasets.load("hetrec", tmp_path).triples) == 4
@@ -233,12 +228,10 @@ class TestHetRec:
 
 
 class TestMsd:
-    def test_tracks_without_tags_are_left_out(self, samples):
+    def test_only_tracks_with_tags_and_merged_tags_keep_the_larger_weight(self, samples):
         data = datasets.load("msd", samples)
         assert data.items.to_list() == ["TRA", "TRB", "TRD", "TRE"]
         assert data.tracks[2] == data.tracks[3]  # one song in two recordings
-
-    def test_tags_are_those_on_most_tracks_and_merged_ones_keep_the_larger_weight(self, samples):
         data = datasets.load("msd", samples, n_tags=1)
         assert data.items.to_list() == ["TRA", "TRD", "TRE"]
         assert (data.tags[0], *data.counts.matrix.toarray().ravel()) == ("rock", 100, 5, 7)
@@ -248,7 +241,7 @@ class TestMsd:
 
 
 class TestMulan:
-    def test_labels_are_those_of_the_xml_in_its_order(self, samples):
+    def test_labels_are_those_of_the_xml_and_rows_may_be_sparse_or_words(self, samples):
         data = datasets.load("mulan:toy", samples)
         assert data.tags.to_list() == ["loud", "very loud", "calm"]
         assert data.labels().values.tolist() == [[1, 1, 0], [0, 0, 1], [1, 0, 0]]
@@ -256,8 +249,6 @@ class TestMulan:
         rows = np.array([[0.5, 120], [-0.1, 60.5], [np.nan, 90]], dtype=np.float32)
         np.testing.assert_array_equal(data.features, rows)
         assert rows_of(data) == {"train": [0, 1], "test": [2]}
-
-    def test_sparse_rows_words_and_quotes(self, samples):
         data = datasets.load("mulan:words", samples)
         assert data.splits == {}
         keys = ["key=C major", "key=A minor", "key=it's"]
@@ -313,10 +304,9 @@ class TestDocs:
         for option in datasets.options_of(name):
             assert f"`{option}`" in text or f"`{option}=" in text, option
 
-    def test_every_field_of_a_dataset_is_documented(self, samples):
-        text = PAGE.read_text(encoding="utf-8")
-        for field in dataclasses.fields(Dataset):
-            assert f"`{field.name}`" in text, field.name
+    @pytest.mark.parametrize("field", dataclasses.fields(Dataset), ids=lambda field: field.name)
+    def test_every_field_of_a_dataset_is_documented(self, field):
+        assert f"`{field.name}`" in PAGE.read_text(encoding="utf-8")
 
 
 class TestFolders:
@@ -394,12 +384,10 @@ class TestPublishedFiles:
         with pytest.raises(DataError, match=re.escape(str(own / file))):
             datasets.load(name, own, **options)
 
-    def test_a_table_with_other_columns_names_the_dataset(self, own):
+    def test_other_columns_and_files_that_do_not_belong_together(self, own):
         (own / "emotify" / "data.csv").write_text("track id,genre\n1,rock\n")
         with pytest.raises(DataError, match="Dataset 'emotify' cannot be read"):
             datasets.load("emotify", own)
-
-    def test_files_that_do_not_belong_together(self, own):
         ids = np.array(["TRA", "TRB", "TRC", "TRD", "TRX"])
         write_msd_tags(own / "msd-subset" / "lastfm_top500.npz", track_id=ids)
         with pytest.raises(DataError, match="different tracks"):
@@ -410,22 +398,17 @@ class TestPublishedFiles:
             datasets.load("hetrec-msd", own)
 
 
-@pytest.fixture(scope="module")
-def path(tmp_path_factory):
-    return tmp_path_factory.mktemp("parsers") / "x.arff"
-
-
-class TestArff:
-    @given(X=MATRICES, seed=st.integers(0, 2**32 - 1))
-    @settings(deadline=None, max_examples=40)
-    def test_dense_and_sparse_give_back_what_was_written(self, path, X, seed):
-        Y = np.random.default_rng(seed).random((len(X), 3)) < 0.5
-        for sparse in (False, True):
-            path.write_text(as_arff(X, Y, sparse=sparse))
-            attributes, rows = read_arff(path)
-            np.testing.assert_array_equal(rows, np.hstack([X, Y]))
-            assert attributes[0] == ("x0", ())
-            assert attributes[-1] == ("y2", ("0", "1"))
+@given(X=MATRICES, seed=st.integers(0, 2**32 - 1))
+@settings(deadline=None, max_examples=40)
+def test_dense_and_sparse_arff_give_back_what_was_written(tmp_path_factory, X, seed):
+    path = tmp_path_factory.mktemp("parsers") / "x.arff"
+    Y = np.random.default_rng(seed).random((len(X), 3)) < 0.5
+    for sparse in (False, True):
+        path.write_text(as_arff(X, Y, sparse=sparse))
+        attributes, rows = read_arff(path)
+        np.testing.assert_array_equal(rows, np.hstack([X, Y]))
+        assert attributes[0] == ("x0", ())
+        assert attributes[-1] == ("y2", ("0", "1"))
 
 
 # (file, what is replaced by what, a part of the message)
@@ -458,17 +441,13 @@ def test_a_fault_in_a_mulan_set_of_one_s_own(own, file, old, new, keyword):
         datasets.load("mulan:" + file.split("/")[0], own)
 
 
-def test_a_text_attribute_is_left_out_with_a_warning(own):
+def test_text_attributes_are_left_out_with_a_warning_and_a_feature_is_needed(own):
     path = own / "mulan" / "words" / "words.arff"
     path.write_text(path.read_text().replace("count integer", "title string"))
     with pytest.warns(DataWarning, match="'title'"):
         data = datasets.load("mulan:words", own)
     assert "title" not in data.feature_names.to_list()
     assert data.features.shape == (4, 5)
-
-
-def test_a_set_with_labels_only(own):
-    path = own / "mulan" / "words" / "words.arff"
     path.write_text("@relation x\n@attribute a {0,1}\n@attribute b {0,1}\n@data\n0,1\n")
     with pytest.raises(DataError, match="no features"):
         datasets.load("mulan:words", own)

@@ -35,17 +35,13 @@ FRAME = pl.DataFrame(
 SETTINGS = settings(deadline=None, max_examples=60)
 
 
-def assert_encodes(values):
+@given(st.lists(st.text(max_size=3), max_size=60))
+@SETTINGS
+def test_names_are_numbered_by_first_appearance(values):
     codes, names = encode(pl.Series(values, dtype=pl.String))
     assert codes.dtype == np.int32
     assert names.to_list() == list(dict.fromkeys(values))
     assert [names[int(code)] for code in codes] == values
-
-
-@given(st.lists(st.text(max_size=3), max_size=60))
-@SETTINGS
-def test_names_are_numbered_by_first_appearance(values):
-    assert_encodes(values)
 
 
 @pytest.mark.parametrize("most", [3, 2**31 - 1])  # packed into 63 bits, and too wide for that
@@ -118,13 +114,10 @@ def test_ways_to_write_the_same_file(write, content):
     assert rows(read_triples(write(content))) == sorted(EXPECTED)
 
 
-def test_quoted_delimiters_quotes_and_line_breaks(write):
+def test_quotes_around_a_field_inside_it_and_turned_off(write):
     content = 'user,item,tag\nann,"a, ""b"",\nc","x\r\ny"\n"ben",d,"e"\n'
     triples = read_triples(write(content), normalise=False)
     assert rows(triples) == [("ann", 'a, "b",\nc', "x\r\ny"), ("ben", "d", "e")]
-
-
-def test_quotes_inside_an_unquoted_field_or_turned_off_are_ordinary_characters(write):
     path = write('user\titem\ttag\nann\tt1\t"rock\nben\tt1\t"pop"\n', "tags.tsv")
     assert rows(read_triples(path, quote=None)) == [("ann", "t1", '"rock'), ("ben", "t1", '"pop"')]
     content = 'user,item,tag\nann,t1,7" vinyl\nben,t1,12" vinyl\nben,"t,2",x\n'
@@ -333,16 +326,13 @@ def test_a_file_or_an_option_that_cannot_be_used(write, content, options, keywor
     assert keyword in error_of(read_triples, write(content), **options)
 
 
-def test_places_that_cannot_be_read(write):
+def test_places_and_parquet_that_cannot_be_read(write, tmp_path):
     path = write(GOOD)
     assert "is 'tags.csv'" in error_of(read_triples, path.with_name("tag.csv"))
     assert "nowhere does not exist" in error_of(read_triples, path.parent / "nowhere" / "x.csv")
     assert "Is a directory" in error_of(read_triples, path.parent)
     assert "cannot be read" in error_of(read_triples, path / "below.csv")  # a file is no folder
     assert "shows its format" in error_of(read_triples, write(b"user\n", "tags.dat"))
-
-
-def test_parquet_that_cannot_be_used(write, tmp_path):
     path = tmp_path / "tags.parquet"
     pl.DataFrame({"user": ["a"], "work": ["b"], "tag": ["c"]}).write_parquet(path)
     assert "'user', 'work', 'tag'" in error_of(read_triples, path)

@@ -133,7 +133,7 @@ def test_the_tags_of_a_text_by_itself(text, tags):
     assert tag_names.TagSplitter([text]).split(text) == tags
 
 
-def test_other_texts_make_parts_known():
+def test_other_texts_make_parts_known_and_separators_asked_for_are_the_only_ones():
     text = "Rock, Kölsch"
     assert tag_names.TagSplitter([text]).split(text) == (text,)
     assert tag_names.TagSplitter([text, "KÖLSCH"]).split(text) == ("Rock", "Kölsch")
@@ -141,9 +141,6 @@ def test_other_texts_make_parts_known():
     assert tag_names.TagSplitter([text, "Kölsch, Live"]).split(text) == ("Rock", "Kölsch")
     # What was imported whole does not stay so for ever.
     assert tag_names.TagSplitter([], known=["jazz/blues"]).split("Jazz/Blues") == ("Jazz", "Blues")
-
-
-def test_separators_that_are_asked_for_are_the_only_ones():
     splitter = tag_names.TagSplitter([], separators=("/", "&"))
     assert splitter.split("AC/DC & x; y") == ("AC", "DC", "x; y")
     assert tag_names.TagSplitter([], separators=()).split("Jazz; Blues") == ("Jazz; Blues",)
@@ -162,7 +159,7 @@ def test_what_a_tag_that_was_not_split_may_mean(tag, parts):
     assert tag_names.possible_parts(tag) == parts
 
 
-def test_kinds_of_kinds_and_other_names_count():
+def test_kinds_of_kinds_and_other_names_count_and_a_list_has_the_nearest_genre():
     tree = tag_names.builtin_tree()
     assert tree.ancestors("bebop") == ["jazz"]
     assert {"industrial", "metal", "rock"} <= set(tree.ancestors("industrial metal"))
@@ -171,18 +168,10 @@ def test_kinds_of_kinds_and_other_names_count():
     assert tree.spellings["hip hop"] == "Hip-Hop"
     assert tree.parents.keys().isdisjoint(tree.aliases)
     assert set(tree.aliases.values()) <= tree.parents.keys()
-
-
-def test_a_list_has_the_nearest_genre():
-    tree = tag_names.builtin_tree()
     assert tree.in_list("bebop", ["Jazz", "Rock"]) == "jazz"
     assert tree.in_list("bebop", ["Be-Bop", "Jazz"]) == "be bop"
     assert tree.in_list("thrash metal", ["rock"]) == "rock"
     assert tree.in_list("bebop", ["rock"]) is None
-
-
-def test_a_tree_comes_back_from_its_tables():
-    tree = tag_names.builtin_tree()
     assert tag_names.GenreTree.from_dict(tree.to_dict()) == tree
     assert not tag_names.GenreTree.from_dict({})
 

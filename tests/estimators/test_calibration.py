@@ -24,10 +24,8 @@ def question(n, n_tags, *, offset, slope, observed=0.0, seed=0):
 
 
 def test_it_is_the_minimum_of_the_penalised_cross_entropy():
-    asked = [
-        question(40, 3, offset=1.0, slope=0.5),
-        question(40, 3, offset=0, slope=1, observed=0.3),
-    ]
+    both = (1.0, 0.5, 0.0), (0.0, 1.0, 0.3)
+    asked = [question(40, 3, offset=a, slope=b, observed=share) for a, b, share in both]
     asked[0].Y[5:20, 1] = np.nan
     asked[1].Y[::3] = 0.3  # probabilities to learn from
 
@@ -69,7 +67,9 @@ def test_probabilities_fit_better_and_rank_alike(both, paired_test):
     np.testing.assert_allclose(*aucs, atol=1e-6)
 
 
-def test_observed_tags_have_a_correction_of_their_own(both, paired_test):
+def test_observed_tags_have_a_correction_of_their_own_and_none_observed_is_prediction(
+    both, paired_test
+):
     observed = np.where(np.arange(4) % 2, paired_test.Y, np.nan)
     asked = np.where(np.isnan(observed), paired_test.Y, np.nan)
     corrected, plain = (model.complete(paired_test.X, observed) for model in both)
@@ -77,9 +77,6 @@ def test_observed_tags_have_a_correction_of_their_own(both, paired_test):
     np.testing.assert_array_equal(corrected[known], observed[known])
     losses = [log_loss_per_tag(asked, P).mean for P in (corrected, plain)]
     assert losses[0] < losses[1]
-
-
-def test_nothing_observed_is_prediction_and_the_model_s_own_marginals_remain(both, paired_test):
     nothing = np.full(paired_test.Y.shape, np.nan)
     found = both[0].complete(paired_test.X, nothing)
     np.testing.assert_allclose(found, both[0].predict_proba(paired_test.X), atol=1e-6)
@@ -140,18 +137,16 @@ def test_as_many_scores_reach_the_threshold_as_labels_are_positive(data, n):
         assert threshold == 0.5
 
 
-def test_a_threshold_lies_half_way_between_two_scores_and_equal_ones_all_reach_it():
+def test_a_threshold_lies_half_way_equal_scores_all_reach_it_and_shares_count_as_such():
     Y = np.array([[1, 1], [1, 0], [0, 0], [0, 0]], np.float32)
     P = np.array([[0.75, 0.5], [0.5, 0.5], [0.25, 0.5], [0, 0.25]], np.float32)
     thresholds = calibration.matching_thresholds(Y, P)
     assert thresholds[0] == 0.375
     assert (thresholds[1] <= P[:, 1]).sum() == 3
-
-
-@pytest.mark.parametrize("share", [0.3, 0.6])
-def test_a_probability_counts_as_so_much_of_a_positive(share):
-    Y, P = np.full((10, 1), share, np.float32), np.linspace(0, 1, 10, dtype=np.float32)[:, None]
-    assert (calibration.matching_thresholds(Y, P) <= P).sum() == round(10 * share)
+    P = np.linspace(0, 1, 10, dtype=np.float32)[:, None]
+    for share in (0.3, 0.6):
+        Y = np.full((10, 1), share, np.float32)
+        assert (calibration.matching_thresholds(Y, P) <= P).sum() == round(10 * share)
 
 
 HARD, SOFT = [0.0, 1.0, np.nan], [0.0, 0.25, 0.5, 1.0, np.nan]

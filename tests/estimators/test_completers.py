@@ -95,19 +95,15 @@ def test_orders_differ_and_follow_the_seed():
     assert len({tuple(order) for order in a}) == 4
 
 
-def test_a_file_with_impossible_orders_is_refused(tmp_path):
+def test_files_with_impossible_orders_and_chains_too_large_for_any_machine_are_refused(tmp_path):
     path = tmp_path / "model.safetensors"
     ChainTagger(2).fit(*copies(50)).save(path)
     arrays, about = read_model(path)
     write_model(path, {**arrays, "orders": np.zeros((2, 2), np.int64)}, about)
     with pytest.raises(ModelFileError, match="orders must hold each tag once"):
         ChainTagger.load(path)
-
-
-def test_chains_too_large_for_any_machine_are_refused():
-    """Ten chains of 10,000 tags have 10⁹ weights between tags."""
-    X, Y = np.zeros((20, 2)), np.tile([[0.0], [1.0]], (10, 10_000))
-    with pytest.raises(DataError, match=r"10 chains of 10,000 tags .* at most .*Use fewer"):
+    X, Y = np.zeros((20, 2)), np.tile([[0.0], [1.0]], (10, 10_000))  # 10⁹ weights between tags
+    with pytest.raises(DataError, match="10 chains of 10,000 tags"):
         ChainTagger(random_state=0).fit(X, Y)
 
 
@@ -314,17 +310,13 @@ def test_further_columns_are_used_only_where_allowed():
     assert (solution.V[~allowed] == 0).all()
 
 
-@pytest.mark.parametrize("scale", [1e-20, 1e20])
-def test_features_of_any_scale_have_the_solution_of_that_scale(scale):
+def test_features_of_any_scale_have_its_solution_and_repeated_ones_finite_weights():
     X, Y = problem(100, 6, 3)
     expected = logistic_regressions(X, Y, 1e-3)
-    found = logistic_regressions(scale * X, Y, 1e-3 * scale**2)
-    np.testing.assert_allclose(scale * found.W, expected.W, rtol=1e-5)
-    np.testing.assert_allclose(found.d, expected.d, rtol=1e-5)
-
-
-def test_repeated_features_of_any_scale_and_labels_hardly_ever_there_have_finite_weights():
-    X, Y = problem(100, 4, 3)
+    for scale in (1e-20, 1e20):
+        found = logistic_regressions(scale * X, Y, 1e-3 * scale**2)
+        np.testing.assert_allclose(scale * found.W, expected.W, rtol=1e-5)
+        np.testing.assert_allclose(found.d, expected.d, rtol=1e-5)
     for scale in (1e-21, 1e21):
         assert np.isfinite(logistic_regressions(scale * np.hstack([X, X]), Y, 1e-3).W).all()
     solution = logistic_regressions(X, np.where(np.arange(100) == 0, 1e-38, 0.0)[:, None], 1e-3)
@@ -332,14 +324,11 @@ def test_repeated_features_of_any_scale_and_labels_hardly_ever_there_have_finite
     assert np.isfinite(solution.d).all()
 
 
-def test_a_minimum_that_was_not_reached_is_told(monkeypatch):
+def test_a_minimum_that_was_not_reached_is_told_and_a_penalty_is_needed(monkeypatch):
     monkeypatch.setattr(newton, "MAX_NEWTON", 1)
     X, Y = problem(100, 5, 4)
     with pytest.warns(TrainingWarning, match="4 of 4 logistic regressions did not reach"):
         LogisticTagger(solver="newton", l2=1e-5).fit(X, Y)
-
-
-@pytest.mark.parametrize("l2", [0.0, -1.0])
-def test_a_penalty_is_needed(l2):
-    with pytest.raises(ValueError, match="l2"):
-        LogisticTagger(solver="newton", l2=l2).fit(*problem(10, 2, 1))
+    for l2 in (0.0, -1.0):
+        with pytest.raises(ValueError, match="l2"):
+            LogisticTagger(solver="newton", l2=l2).fit(X, Y)

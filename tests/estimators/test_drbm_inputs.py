@@ -8,6 +8,7 @@ import pandas as pd
 import polars as pl
 import pytest
 from scipy import sparse
+from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from tagging_data import N_FEATURES, altered, quick
 
@@ -34,29 +35,21 @@ FRAMES = {
 
 
 @pytest.mark.parametrize("library", FRAMES)
-def test_frames_give_their_columns_as_names(train, reference, library):
+def test_frames_name_tags_and_features_and_keep_their_order(train, reference, library):
     frame = FRAMES[library]
-    model = quick(max_epochs=3).fit(frame(train.X, FEATURES), frame(train.Y, TAGS))
+    X, Y = frame(train.X, FEATURES), frame(train.Y, TAGS)
+    model = quick(max_epochs=3).fit(X, Y)
     assert model.feature_names_in_.tolist() == FEATURES
     assert model.tags_.tolist() == TAGS
     assert model.n_features_in_ == N_FEATURES
     assert_same_model(model, reference, train.X, lambda X: frame(X, FEATURES))
     known = train.Y.copy()
     known[:, 0] = np.nan
-    found = model.complete(frame(train.X, FEATURES), frame(known, TAGS))
+    found = model.complete(X, frame(known, TAGS))
     np.testing.assert_array_equal(found, reference.complete(train.X, known))
-
-
-@pytest.mark.parametrize("library", FRAMES)
-def test_frames_with_columns_in_another_order_are_refused(train, library):
-    frame = FRAMES[library]
-    X, Y = frame(train.X, FEATURES), frame(train.Y, TAGS)
-    other = frame(train.Y[:, ::-1], TAGS[::-1])
-    model = quick(max_epochs=1)
-    message = r"columns of eval_set\[1\] must be the model's tags.*0 is 'slow'.*tag is 'rock'"
-    with pytest.raises(ValueError, match=message):
-        model.fit(X, Y, eval_set=(X, other))
-    model.fit(X, Y)
+    other = frame(train.Y[:, ::-1], TAGS[::-1])  # the columns in another order
+    with pytest.raises(ValueError, match=r"columns of eval_set\[1\] .*'slow'"):
+        clone(model).fit(X, Y, eval_set=(X, other))
     for use in (model.score, model.complete, model.partial_fit):
         with pytest.raises(ValueError, match=r"columns of y must be the model's tags"):
             use(X, other)
@@ -64,18 +57,15 @@ def test_frames_with_columns_in_another_order_are_refused(train, library):
         model.predict(frame(train.X, FEATURES[::-1]))
 
 
-def test_missing_values_of_frames_are_unknown_labels(train):
+def test_missing_values_of_frames_are_unknown_labels_and_missing_names_numbers(train, reference):
     unknown = train.Y.copy()
     unknown[::4, 1] = np.nan
-    reference = quick(max_epochs=3).fit(train.X, unknown)
+    expected = quick(max_epochs=3).fit(train.X, unknown)
     pandas = pd.DataFrame(unknown, columns=TAGS).astype("Int64")
     polars = pl.DataFrame(unknown, schema=TAGS).fill_nan(None).cast(pl.Boolean)
     assert pandas["jazz"].isna().sum() == polars["jazz"].null_count() == 75
     for Y in (pandas, pandas.astype("boolean"), polars, polars.cast(pl.Int8)):
-        assert_same_model(quick(max_epochs=3).fit(train.X, Y), reference, train.X)
-
-
-def test_labels_without_names_are_numbered(reference, train):
+        assert_same_model(quick(max_epochs=3).fit(train.X, Y), expected, train.X)
     assert reference.tags_.tolist() == [0, 1, 2, 3]
     assert not hasattr(reference, "feature_names_in_")
     numbered = pd.DataFrame(train.Y, columns=[10, 20, 30, 40])
@@ -108,7 +98,7 @@ def test_a_list_of_tags_for_each_clip(train, form):
     assert quick(max_epochs=1).fit(*pair, eval_set=pair).tags_.tolist() == names
 
 
-def test_one_column_of_two_named_classes(train, held_out):
+def test_one_column_of_two_named_classes_that_code_the_validation_labels(train, held_out):
     names = np.array(["absent", "present"])
     y, y_new = names[train.Y[:, 0].astype(int)], names[held_out.Y[:, 0].astype(int)]
     model = quick().fit(train.X, y, eval_set=(held_out.X, y_new))
@@ -119,14 +109,10 @@ def test_one_column_of_two_named_classes(train, held_out):
     np.testing.assert_array_equal(model.predict(held_out.X), names[P.argmax(axis=1)])
     assert model.score(held_out.X, y_new) > 0.9
     assert model.score(held_out.X[:5], y_new[:5].tolist()) <= 1
-
-
-def test_validation_labels_of_one_column_are_coded_by_the_training_classes(train, held_out):
-    y = np.where(train.Y[:, 0] == 1, "yes", "no")
-    only = np.full(200, "yes")  # by itself, one class coded as 0
+    only = np.full(200, "present")  # by itself, one class coded as 0
     model = quick(max_epochs=2).fit(train.X, y, eval_set=(held_out.X, only))
     assert np.isnan(model.history_["auc"]).all()
-    with pytest.raises(ValueError, match=r"eval_set\[1\] must hold the classes .*'no'.*'maybe'"):
+    with pytest.raises(ValueError, match=r"eval_set\[1\] .*'absent'.*'maybe'"):
         model.fit(train.X, y, eval_set=(held_out.X, np.full(200, "maybe")))
 
 
@@ -272,10 +258,7 @@ LABELLED = {
     "clips missing": (lambda X, Y: (X, Y[:299]), [FIT, GO_ON, VALIDATE, ASK], r"\[300, 299\]"),
     "tags missing": (lambda X, Y: (X, Y[:, :3]), [GO_ON, VALIDATE, ASK], "4 tags. Got 3 columns"),
     "one column": (lambda X, Y: (X, Y[:, 0]), [GO_ON, ASK], "Expected 2D array, got 1D array"),
-    "features missing": (
-        *(lambda X, Y: (X[:, :5], Y), [GO_ON, VALIDATE, ASK]),
-        "X has 5 features, but DiscriminativeRBM is expecting 6 features",
-    ),
+    "features missing": (lambda X, Y: (X[:, :5], Y), [GO_ON, VALIDATE, ASK], "X has 5 features"),
 }  # fmt: skip
 
 
@@ -303,10 +286,7 @@ def test_tags_without_a_known_label_are_named(train):
 @pytest.mark.parametrize(
     ("y", "message"),
     [
-        (
-            np.arange(300) % 3,
-            "Only binary classification is supported.* a list of tags .* a matrix",
-        ),
+        (np.arange(300) % 3, "Only binary classification is supported.* a list of tags"),
         (np.linspace(0, 1, 300), "Unknown label type: continuous"),
         (np.zeros(300), "only one class, 0.0"),
         (np.full(300, "rock"), "only one class, 'rock'"),

@@ -60,13 +60,10 @@ def test_a_tag_or_all_may_be_unknown_in_the_validation_clips(train, held_out):
     assert quick(max_epochs=3, patience=1).fit(*train, eval_set=nothing).n_iter_ == 3
 
 
-def test_two_clips_are_enough_to_fit(train):
+def test_two_clips_are_enough_to_fit_and_a_tag_may_be_always_there_or_never(train, held_out):
     model = quick(max_epochs=3).fit(train.X[:2], train.Y[:2])
     P = model.predict_proba(train.X)
     assert ((P > 0) & (P < 1)).all()
-
-
-def test_a_tag_that_is_always_there_or_never(train, held_out):
     Y = train.Y.copy()
     Y[:, 0], Y[:, 1] = 1, 0
     model = quick().fit(train.X, Y)

@@ -30,13 +30,10 @@ def fitted(world):
     return TagSmoother(n_tags=np.int64(12), **QUICK).fit(world.triples, tracks=world.tracks)
 
 
-def test_smoothing_ranks_true_tags_above_false_ones_better_than_counts(world, fitted):
+def test_smoothing_ranks_better_than_counts_and_training_stops_at_the_best(world, fitted):
     raw, smoothed = world.triples.counts().matrix.toarray(), fitted.smooth().values
     before, after = (auc_per_tag(world.truth.astype(np.float32), S).mean for S in (raw, smoothed))
     assert after > before + 0.02
-
-
-def test_training_stops_where_held_out_users_are_explained_best(fitted):
     scores = fitted.history_["validation"]
     assert fitted.best_epoch_ == 1 + int(np.argmax(scores))
     assert max(scores) > fitted.baseline_ + 0.02
@@ -61,7 +58,7 @@ def test_related_finds_the_planted_relations_the_strongest_first(fitted):
     np.testing.assert_allclose(table["log_odds"], odds[0] - odds[1], atol=1e-3)
 
 
-def test_suggest_says_what_goes_with_the_tags(fitted):
+def test_suggest_says_what_goes_with_the_tags_it_knows_in_any_spelling(fitted):
     table = fitted.suggest(["loud", "heavy"], n=4)
     assert table.columns == ["tag", "probability", "usual"]
     assert {"guitar", "rock"} <= set(table["tag"])
@@ -69,9 +66,6 @@ def test_suggest_says_what_goes_with_the_tags(fitted):
     assert table["probability"].is_sorted(descending=True)
     likelier = table.filter(pl.col("tag").is_in(["guitar", "rock"]))
     assert (likelier["probability"] > likelier["usual"]).all()
-
-
-def test_suggest_knows_other_spellings_and_leaves_out_what_it_does_not_know(fitted):
     assert fitted.suggest("Loud").equals(fitted.suggest(["loud"]))
     with pytest.warns(DataWarning, match="'polka' is not among the 12 tags of the model"):
         table = fitted.suggest(["loud", "polka"])
@@ -183,8 +177,7 @@ def test_ctrl_c_keeps_the_best_so_far(world, monkeypatch):
         return -1.0 / len(calls)
 
     monkeypatch.setattr(module, "log_likelihood", interrupted)
-    message = "interrupted; the best .* those of epoch 3, are kept"
-    with pytest.warns(TrainingInterrupted, match=message):
+    with pytest.warns(TrainingInterrupted, match="those of epoch 3"):
         model = TagSmoother(**QUICK).fit(world.triples, tracks=world.tracks)
     assert model.best_epoch_ == model.n_iter_ == 3
     assert model.smooth().values.shape == (128, 12)

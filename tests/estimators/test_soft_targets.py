@@ -85,7 +85,7 @@ def test_probabilities_next_to_0_and_1(p):
         assert np.abs(P - p).max() < 0.1
 
 
-def test_the_svm_learns_from_the_highest_and_the_lowest_probabilities(train, soft):
+def test_the_svm_learns_from_the_highest_and_the_lowest_probabilities_that_are_known(train, soft):
     by_labels = clone(SVM).fit(train.X, soft)
     top = np.argsort(-soft[:, 0])
     ternary = np.full((len(soft), 1), np.nan)
@@ -94,10 +94,7 @@ def test_the_svm_learns_from_the_highest_and_the_lowest_probabilities(train, sof
     np.testing.assert_allclose(by_labels.coef_[0], chosen.coef_[0], atol=1e-6)
     with pytest.raises(DataError, match=r"counts are given\. Got probabilities; pass them"):
         SVMTagger().fit(train.X, soft, counts=soft)
-
-
-def test_the_svm_never_chooses_an_unknown_label():
-    """Clips of unknown label, far from all others, would turn the hyperplane round."""
+    # clips of unknown label, far from all others, would turn the hyperplane round
     x = np.linspace(-1, 1, 40)
     X = np.append(x, np.full(40, -100.0))[:, None]
     Y = np.append(expit(3 * x), np.full(40, np.nan))[:, None]

@@ -104,12 +104,15 @@ def test_a_nu_without_a_margin_is_raised_until_there_is_one():
     assert w[0] > abs(w[1])
 
 
-def test_the_nu_of_each_tag_is_kept():
+def test_the_nu_of_each_tag_is_kept_and_threads_give_the_same_model():
     X, _, signs = clouds(20, 180, shift=6.0)
     Y = np.column_stack([signs > 0, X[:, 1] > 0]).astype(float)
     model = SVMTagger(0.3, balanced=False, random_state=0).fit(X, Y)
     np.testing.assert_allclose(model.nu_, [0.2, 0.3], rtol=1e-6)
-    np.testing.assert_allclose(SVMTagger(0.3, random_state=0).fit(X, Y).nu_, [0.3, 0.3])
+    one, two = (SVMTagger(0.3, random_state=0, n_jobs=n).fit(X, Y) for n in (None, 2))
+    np.testing.assert_allclose(one.nu_, [0.3, 0.3])
+    np.testing.assert_array_equal(one.coef_, two.coef_)
+    assert not hasattr(one, "predict_proba")
 
 
 def test_tags_without_both_labels_have_constant_scores():
@@ -148,10 +151,3 @@ def test_counts_must_fit_the_labels_and_nu_is_a_share():
     for nu in (0.0, 1.5):
         with pytest.raises(ValueError, match=r"'nu' parameter of SVMTagger must be a float in"):
             SVMTagger(nu).fit(X, Y)
-
-
-def test_threads_give_the_same_model_and_no_probabilities(train):
-    one = SVMTagger(random_state=0).fit(*train)
-    two = SVMTagger(random_state=0, n_jobs=2).fit(*train)
-    np.testing.assert_array_equal(one.coef_, two.coef_)
-    assert not hasattr(one, "predict_proba")

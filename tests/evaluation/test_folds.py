@@ -150,7 +150,7 @@ def splitter_case():
     return rng.random((90, 2)), Y, groups
 
 
-def test_the_splitter_gives_grouped_folds():
+def test_the_splitter_gives_grouped_folds_and_works_in_scikit_learn():
     X, Y, groups = splitter_case()
     splitter = GroupedTagKFold(n_splits=3, random_state=7)
     folds = grouped_folds(groups, Y, n_folds=3, seed=7)
@@ -163,16 +163,10 @@ def test_the_splitter_gives_grouped_folds():
     single = splitter.split(X, np.nan_to_num(Y[:, 0]), groups)
     assert len(list(single)) == 3
     assert repr(splitter) == "GroupedTagKFold(n_splits=3, random_state=7)"
-
-
-def test_the_splitter_works_in_scikit_learn():
-    X, Y, groups = splitter_case()
-    splitter = GroupedTagKFold(n_splits=3)
     search = GridSearchCV(Constant(), {"level": [0, 1]}, cv=splitter).fit(X, Y, groups=groups)
     assert search.best_params_ == {"level": 1}
     with sklearn.config_context(enable_metadata_routing=True):
         scores = cross_val_score(Constant(), X, Y, cv=splitter, params={"groups": groups})
-    folds = grouped_folds(groups, Y, n_folds=3)
     assert scores.tolist() == [-np.sum(folds != fold) for fold in range(3)]
 
 
@@ -233,22 +227,17 @@ def test_sizes_are_evened_out(sizes, columns, fold, evened):
     assert folds.lacks.sum() == gaps
 
 
-def test_a_gap_is_closed_by_an_exchange_where_a_move_would_upset_the_sizes():
-    """Column 1 is in two groups of fold 0; fold 1 gives a group of the same size for one."""
-    sizes, columns = [10, 10, 10, 10], ["01", "01", "0", "0"]
-    folds = folds_of(sizes, columns, [0, 0, 1, 1])
+@pytest.mark.parametrize(("size", "fold", "after"), [(10, "0011", [20, 20]), (1, "00011", [2, 3])])
+def test_a_gap_is_closed_by_an_exchange_or_where_the_sizes_allow_it_by_a_move(size, fold, after):
+    """Column 1 is in two groups of fold 0; fold 1 may have to give one of the same size."""
+    folds = folds_of(
+        [size] * len(fold), ["01", "01", "0", "0", "0"][: len(fold)], [*map(int, fold)]
+    )
     assert folds.lacks[1, 1]
-    assert not folds.keeps_balance(np.array(10), 0, 1)
+    assert folds.keeps_balance(np.array(size), 0, 1) == (size == 1)
     search._close_gaps(folds, np.random.default_rng(0))
     assert not folds.lacks.any()
-    assert folds.size.tolist() == [20, 20]
-
-
-def test_a_gap_is_closed_by_a_move_where_the_sizes_allow_it():
-    folds = folds_of([1] * 5, ["01", "01", "0", "0", "0"], [0, 0, 0, 1, 1])
-    search._close_gaps(folds, np.random.default_rng(0))
-    assert not folds.lacks.any()
-    assert sorted(folds.size.tolist()) == [2, 3]
+    assert sorted(folds.size.tolist()) == after
 
 
 def test_of_the_exchanges_only_those_are_made_that_keep_the_sizes():

@@ -307,10 +307,9 @@ def test_calibration_error_is_the_weighted_gap_of_the_bins(case, n_bins):
 
 def test_calibration_equals_scikit_learn():
     rng = np.random.default_rng(1)
-    S = rng.random((200, 5))
+    Y, _ = random_case(rng, n_tags=5, unknown=0.2, share=0.3)
+    S = rng.random(Y.shape)
     S[:4] = [[0.0], [1.0], [0.0], [1.0]]  # certainty, right or wrong
-    Y = (rng.random(S.shape) < 0.3).astype(float)
-    Y[rng.random(S.shape) < 0.2] = NAN
     for metric, theirs in ((brier_per_tag, brier_score_loss), (log_loss_per_tag, log_loss)):
         expected = per_tag_by_sklearn(partial(theirs, labels=[0, 1]), Y, S)
         np.testing.assert_allclose(metric(Y, S), expected, rtol=1e-12)

@@ -36,7 +36,7 @@ def take(clips, rows):
 
 
 @pytest.mark.parametrize("method", module.METHODS)
-def test_every_clip_has_marginals_and_diagnostics(method, whole, clips):
+def test_every_clip_has_marginals_and_diagnostics_the_same_in_threads(method, whole, clips):
     result = whole[method]
     assert result.y.shape == (N_CLIPS, N_TAGS)
     assert result.h.shape == (N_CLIPS, N_HIDDEN)
@@ -50,6 +50,11 @@ def test_every_clip_has_marginals_and_diagnostics(method, whole, clips):
     none = module.infer(PARAMS, *take(clips, slice(0, 0)), options(method))
     assert (none.y.shape, none.h.shape) == ((0, N_TAGS), (0, N_HIDDEN))
     assert all(array.shape == (0,) for array in none.diagnostics)
+    threaded = module.infer(PARAMS, *clips, options(method)._replace(threads=3))
+    np.testing.assert_array_equal(threaded.y, result.y)
+    np.testing.assert_array_equal(threaded.h, result.h)
+    for one, other in zip(threaded.diagnostics, result.diagnostics, strict=True):
+        np.testing.assert_array_equal(one, other)
 
 
 def test_the_methods_agree_as_far_as_they_should(whole, clips):
@@ -73,15 +78,6 @@ def test_a_clip_does_not_depend_on_its_neighbours(method, rows, whole, clips):
     np.testing.assert_allclose(part.y, whole[method].y[rows], rtol=0, atol=5e-7)
     np.testing.assert_allclose(part.h, whole[method].h[rows], rtol=0, atol=5e-7)
     np.testing.assert_array_equal(part.diagnostics.method, whole[method].diagnostics.method[rows])
-
-
-@pytest.mark.parametrize("method", module.METHODS)
-def test_threads_give_the_same_bits(method, whole, clips):
-    threaded = module.infer(PARAMS, *clips, options(method)._replace(threads=3))
-    np.testing.assert_array_equal(threaded.y, whole[method].y)
-    np.testing.assert_array_equal(threaded.h, whole[method].h)
-    for one, other in zip(threaded.diagnostics, whole[method].diagnostics, strict=True):
-        np.testing.assert_array_equal(one, other)
 
 
 def test_seeds_and_chunks_of_gibbs_do_not_share_their_noise(whole, clips):

@@ -108,7 +108,7 @@ def test_a_long_clip_works_and_begins_like_a_short_one():
     assert np.isfinite(x).all()
 
 
-def test_recipes_name_only_what_there_is():
+def test_recipes_name_only_what_there_is_and_patterns_fill_a_bar():
     books = dict.fromkeys(["lead", "voice"], music.MELODY)
     books |= {"drums": music.DRUMS, "bass": music.BASS}
     for genre, recipe in music.RECIPES.items():
@@ -118,6 +118,12 @@ def test_recipes_name_only_what_there_is():
             for instrument, pattern in (option.split("/") for option in options):
                 assert instrument in {*sound.INSTRUMENTS, *sound.KITS, "voice"}
                 assert pattern in books.get(role, music.CHORDS), (genre, role, pattern)
+    lines = [*music.CHORDS.values(), *music.BASS.values()]
+    lines += [line for pattern in music.MELODY.values() for line in pattern]
+    lines += [line for pattern in music.DRUMS.values() for line in pattern.values()]
+    for line in lines:
+        assert len(line) == music.STEPS
+        assert all(step + length <= music.STEPS for step, length, _ in music.events(line))
 
 
 def test_every_part_of_a_clip_is_heard_in_it():
@@ -128,15 +134,6 @@ def test_every_part_of_a_clip_is_heard_in_it():
             notes = music.notes_of(clip, part, 10.0)
             heard = sum(min(note.start + note.length, 10) - max(note.start, 0) for note in notes)
             assert heard > 0.5, (clip.id, part)
-
-
-def test_patterns_fill_a_bar():
-    lines = [*music.CHORDS.values(), *music.BASS.values()]
-    lines += [line for pattern in music.MELODY.values() for line in pattern]
-    lines += [line for pattern in music.DRUMS.values() for line in pattern.values()]
-    for line in lines:
-        assert len(line) == music.STEPS
-        assert all(step + length <= music.STEPS for step, length, _ in music.events(line))
 
 
 def peak_frequency(x):
