@@ -183,13 +183,10 @@ class TestRename:
 
 
 class TestHide:
-    def test_several_tags_are_one_change(self, tagged, place):
+    def test_hidden_tags_are_not_predicted_and_one_change(self, tagged, place):
         run("hide", "rock", "jazz", "-L", place)
         assert tagged.hidden_tags() == {"rock", "jazz"}
         run("undo", "-L", place)
-        assert tagged.hidden_tags() == set()
-
-    def test_a_hidden_tag_is_not_predicted(self, tagged, place):
         everything = found(tagged, "rock")
         done = run("hide", "Rock", "-L", place)
         assert "is hidden. To undo: harmonium undo" in done.stdout
@@ -269,13 +266,9 @@ class TestModels:
         run("undo", "-L", place)
         assert tagged.models.current().id == 2
         assert run("models", "use", "-L", place).exit_code == 2
-
-    def test_undoing_after_another_training(self, tagged, place):
-        """The model in use is not what the change made it: it stays."""
-        tagged.models.add(small_library.quick_model())
         run("models", "use", "1", "-L", place)
         tagged.models.add(small_library.quick_model())
-        done = run("undo", "-L", place)
+        done = run("undo", "-L", place)  # the model in use is not what the change made it: it stays
         assert done.exit_code == 2
         assert "no longer what this change made it" in done.stderr
         assert tagged.models.current().id == 3
@@ -294,7 +287,7 @@ def press(monkeypatch):
     return press
 
 
-def test_the_questions_are_open_doubtful_and_spread(tagged):
+def test_the_questions_are_open_doubtful_and_spread_or_of_one_tag(tagged):
     model = tagged.models.current()
     asked = doubtful(tagged, n=10)
     assert len({one.track.id for one in asked}) == len(asked) == 10
@@ -309,9 +302,6 @@ def test_the_questions_are_open_doubtful_and_spread(tagged):
         assert one.guess == (p >= 0.4)
     distance = [abs(one.probability - 0.4) for one in asked]
     assert np.mean(distance) < np.abs(P[:, :5] - 0.4).mean() / 2
-
-
-def test_questions_of_one_tag_and_those_to_skip(tagged):
     first = doubtful(tagged, "Hip-Hop", n=3)
     assert {one.tag for one in first} == {"hip hop"}
     skip = [(one.track.id, one.tag) for one in first]
@@ -321,7 +311,7 @@ def test_questions_of_one_tag_and_those_to_skip(tagged):
         doubtful(tagged, "random")
 
 
-def test_answers_are_kept_as_one_change(tagged, place, press):
+def test_answers_are_kept_as_one_change_and_ctrl_c_loses_none(tagged, place, press):
     before, asked = in_force(tagged), doubtful(tagged, n=4)
     press("y ?nq")
     done = run("review", "-n", "4", "-L", place)
@@ -333,6 +323,11 @@ def test_answers_are_kept_as_one_change(tagged, place, press):
     assert tagged.changes.list(1)[0].summary == "2 answers"
     run("undo", "-L", place)
     assert in_force(tagged) == before
+    press("yy\x03")
+    done = run("review", "-L", place)
+    assert done.exit_code == 130
+    assert "2 answers saved" in done.stdout
+    assert len(in_force(tagged)) == len(before) + 2
 
 
 def test_the_model_learns_on_the_way(tagged, place, press):
@@ -347,15 +342,6 @@ def test_the_model_learns_on_the_way(tagged, place, press):
     assert "of 12 right; learning from each answer before the next" in done.stdout.replace(
         "\n", " "
     )
-
-
-def test_ctrl_c_loses_no_answer(tagged, place, press):
-    before = len(in_force(tagged))
-    press("yy\x03")
-    done = run("review", "-L", place)
-    assert done.exit_code == 130
-    assert "2 answers saved" in done.stdout
-    assert len(in_force(tagged)) == before + 2
 
 
 def test_an_answer_says_nothing_of_other_tags(tagged):

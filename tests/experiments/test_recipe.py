@@ -129,7 +129,7 @@ def test_the_search_comes_first_and_the_final_runs_use_every_validation_fold():
     assert fold_state(recipe, arm, 0, results).missing == []
 
 
-def test_the_test_fold_has_no_part_in_the_choice():
+def test_the_choice_is_by_every_validation_fold_unless_told_otherwise_and_no_test_fold():
     recipe = parse_recipe(RECIPE)
     arm = arms(recipe)[0]
 
@@ -141,9 +141,6 @@ def test_the_test_fold_has_no_part_in_the_choice():
         return fold_state(recipe, arm, 0, results).settings
 
     assert chosen(lambda C: C) == chosen(lambda C: -C)
-
-
-def test_the_search_uses_every_validation_fold_unless_told_otherwise():
     recipe = parse_recipe(RECIPE.replace("search_folds = 1", ""))
     state = fold_state(recipe, arms(recipe)[0], 0, {})
     tried = [(run.settings["C"], run.valid_fold) for run in state.missing]
@@ -224,7 +221,7 @@ def test_what_was_added_is_there_again(tmp_path):
     assert results[RUNS[1].key]["run"]["settings"] == RUNS[1].settings
 
 
-def test_a_line_cut_anywhere_costs_that_run_only(tmp_path):
+def test_a_line_cut_anywhere_costs_that_run_only_and_nonsense_is_named(tmp_path):
     path = store_of(tmp_path, RUNS[:3]) / "results.jsonl"
     whole = path.read_bytes()
     last = whole[:-1].rfind(b"\n") + 1
@@ -235,6 +232,9 @@ def test_a_line_cut_anywhere_costs_that_run_only(tmp_path):
             assert path.read_bytes() == whole[:last]
             add(store, RUNS[2])
         assert path.read_bytes() == whole
+    path.write_bytes(b"nonsense\n" + whole)
+    with pytest.raises(DataError, match=r"results\.jsonl, line 1, is not a result"):
+        read_results(tmp_path)
 
 
 def test_a_finished_file_does_not_depend_on_the_order(tmp_path):
@@ -246,13 +246,6 @@ def test_a_finished_file_does_not_depend_on_the_order(tmp_path):
     a, b = ((tmp_path / name / "results.jsonl").read_bytes() for name in "ab")
     assert a == b
     assert len(a.splitlines()) == 4
-
-
-def test_a_line_that_is_no_result_is_named(tmp_path):
-    path = store_of(tmp_path, RUNS[:1]) / "results.jsonl"
-    path.write_text("nonsense\n" + path.read_text())
-    with pytest.raises(DataError, match=r"results\.jsonl, line 1, is not a result"):
-        read_results(tmp_path)
 
 
 def test_two_processes_do_not_write_at_once_and_results_are_strict_json(tmp_path):

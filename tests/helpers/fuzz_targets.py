@@ -19,9 +19,34 @@ from xml.etree import ElementTree
 
 import numpy as np
 import polars as pl
+from httpx import ASGITransport, AsyncClient
 from places import PROJECT
+from tagged_files import FORMATS, tagged
 
+from harmonium.audio.decoding import decode
+from harmonium.data import read_aliases, read_counts, read_triples
+from harmonium.data.datasets import mulan as mulan_files
+from harmonium.data.datasets.dataset import read_arrays
+from harmonium.data.datasets.paper_files import read_split
+from harmonium.data.tag_names import GenreTree, TagSplitter, read_tree, resolve_aliases
 from harmonium.errors import HarmoniumError, HarmoniumWarning
+from harmonium.estimators import DiscriminativeRBM
+from harmonium.estimators.model_files import to_bytes
+from harmonium.experiments.plan import arms, missing
+from harmonium.experiments.recipe import parse_recipe
+from harmonium.experiments.results import ResultStore, read_results
+from harmonium.library import Library, imports
+from harmonium.library.answers import read_said
+from harmonium.library.export import beets, beets_can_name, can_be_listed, rekordbox
+from harmonium.library.export import playlist as make_playlist
+from harmonium.library.filetags import audio_digest, plan_write, read_tags
+from harmonium.library.filetags.rules import make_rules, parse_pairs, read_rules
+from harmonium.library.search import parse
+from harmonium.library.store.models import StoredModel
+from harmonium.library.store.tracks import Track
+from harmonium.library.tagger import Tagger
+from harmonium.web.app import create_app
+from harmonium.web.guard import ServerSettings
 
 TAGS = ("rock", "hip hop", "drum and bass", "a-ha", "or", "jazz")
 
@@ -101,30 +126,21 @@ def table(data):
 
 @target(*TABLES)
 def triples(data):
-    from harmonium.data import read_triples
-
     read_triples(table(data)).frame()
 
 
 @target(b"\0item,tag,count\nc1,rock,3\n", b"\1item\ttag\tcount\nc1\trock\t-1\n")
 def counts(data):
-    from harmonium.data import read_counts
-
     read_counts(table(data)).labels(min_count=1)
 
 
 @target(b"\0alias,tag\nhiphop,hip hop\nrap,hip hop\n", b"\0alias,tag\na,b\nb,a\n")
 def aliases(data):
-    from harmonium.data import read_aliases
-    from harmonium.data.tag_names import resolve_aliases
-
     resolve_aliases(read_aliases(table(data)), normalise=True)
 
 
 @target(b"Rock/Pop; Hip-Hop, R&B\nDrum & Bass\n")
 def parting(data):
-    from harmonium.data.tag_names import TagSplitter
-
     texts = data.decode(errors="replace").split("\n")
     one = TagSplitter(pl.Series(texts), known=TAGS)
     for text in texts:
@@ -133,9 +149,6 @@ def parting(data):
 
 @cache
 def tagged_library():
-    from harmonium.library import Library
-    from harmonium.library.store.tracks import Track
-
     library = Library.open(folder() / "library.db")
     library.tracks.put([Track(f"/m/{i}.mp3", f"{i:04}", title=f"Song {i}") for i in range(3)])
     return library
@@ -147,9 +160,7 @@ def tagged_library():
     b"\2" + parquet(user=["ann"], path=["/m/1.mp3"], tag=["rock"]),
 )
 def import_table(data):
-    from harmonium.library.imports import import_table
-
-    import_table(tagged_library(), table(data), dry_run=True)
+    imports.import_table(tagged_library(), table(data), dry_run=True)
 
 
 FEATURE_NAMES = ("f.csv", "f.tsv", "f.parquet", "f.npz")
@@ -163,10 +174,8 @@ FEATURE_NAMES = ("f.csv", "f.tsv", "f.parquet", "f.npz")
     b"\3" + npz(path=np.array(["1.mp3"]), X=np.ones((1, 3))),
 )
 def feature_table(data):
-    from harmonium.library.imports import import_features
-
     way, rest = halves(data)
-    import_features(tagged_library(), file(FEATURE_NAMES[way % 4], rest), dry_run=True)
+    imports.import_features(tagged_library(), file(FEATURE_NAMES[way % 4], rest), dry_run=True)
 
 
 @target(
@@ -174,9 +183,7 @@ def feature_table(data):
     b"@attribute t string\n@attribute d date\n@data\n'it''s', \"a\\\"b\"\n{}\n",
 )
 def arff(data):
-    from harmonium.data.datasets.mulan import read_arff
-
-    read_arff(file("x.arff", data))
+    mulan_files.read_arff(file("x.arff", data))
 
 
 @target(
@@ -184,34 +191,26 @@ def arff(data):
     b"@attribute a {x, y, z}\n@attribute r {0,1}\n@data\nx,1\ny,0\n"
 )
 def mulan(data):
-    from harmonium.data.datasets import mulan
-
     xml, _, rows = data.partition(b"\xff")
     where = folder() / "mulan" / "x"
     where.mkdir(parents=True, exist_ok=True)
     (where / "x.xml").write_bytes(xml)
     (where / "x.arff").write_bytes(rows)
-    mulan.load("x", folder())
+    mulan_files.load("x", folder())
 
 
 @target(b"0,2 1:0.5 3:-2\n 2:1\n1\n")
 def libsvm(data):
-    from harmonium.data.datasets.paper_files import read_split
-
     read_split(file("x.libsvm", data), "mturk", None)
 
 
 @target(npz(X=np.ones((2, 3), np.float32), ids=np.array(["a", "b"])))
 def npz_arrays(data):
-    from harmonium.data.datasets.dataset import read_arrays
-
     read_arrays(file("x.npz", data), "X", "ids")
 
 
 @target(b'mellow -rock "hip hop"', b'(rock OR jazz) AND NOT "a-ha"', b"drum and bass")
 def query(data):
-    from harmonium.library.search import parse
-
     found = parse(data.decode(errors="replace"), TAGS, {"rap": "hip hop"})
     assert set(found.tags) <= set(TAGS)
     p = found.probability(lambda tag: np.float32([0.0, 0.25, 1.0]))
@@ -229,9 +228,6 @@ def recipes():
     b'[tests]\nknown = [0.5, "one"]\n[[dataset]]\nname = "d"\noptions = {}\n',
 )
 def recipe(data):
-    from harmonium.experiments.plan import arms, missing
-    from harmonium.experiments.recipe import parse_recipe
-
     found = parse_recipe(data.decode(errors="replace"), trusted=True)
     if len(data) < 1000 and len(arms(found)) < 10 and found.n_folds < 5:
         missing(found, {})
@@ -239,8 +235,6 @@ def recipe(data):
 
 @target(b'{"key": "a", "valid_auc": 0.5, "tests": []}\n{"key": "b"}\n{"key')
 def results(data):
-    from harmonium.experiments.results import ResultStore, read_results
-
     where = folder() / "results"
     where.mkdir(exist_ok=True)
     (where / "recipe.toml").write_bytes(recipes()[0])
@@ -252,16 +246,12 @@ def results(data):
 
 @target(b'mode = "merge"\nignore = ["x"]\nid3_version = 3\n[fields]\nmellow = "mood"\n')
 def rules(data):
-    from harmonium.library.filetags.rules import make_rules, read_rules
-
     said = read_rules(file("rules.toml", data))
     make_rules([said, {"ignore": ["y"]}]).sort([("mellow", 0.5), ("x", 0.25)])
 
 
 @target(b'compounds = ["R&B"]\n[kinds]\nRock = ["Punk"]\n[aliases]\n"Punk Rock" = "Punk"\n')
 def genres(data):
-    from harmonium.data.tag_names import GenreTree, read_tree
-
     tree = read_tree(file("genres.toml", data))
     again = GenreTree.from_dict(json.loads(json.dumps(tree.to_dict())))
     assert again.parents == tree.parents
@@ -270,9 +260,6 @@ def genres(data):
 
 @target(b"rock, -live\n--x\n,", b"a=b\nmellow=mood")
 def words(data):
-    from harmonium.library.answers import read_said
-    from harmonium.library.filetags.rules import parse_pairs
-
     lines = data.decode(errors="replace").split("\n")
     read_said(lines)
     parse_pairs(lines, "--field")
@@ -280,9 +267,6 @@ def words(data):
 
 def a_model():
     """A model that was never trained, which takes no time."""
-    from harmonium.estimators import DiscriminativeRBM
-    from harmonium.estimators.model_files import to_bytes
-
     H, D, C = 2, 6, len(TAGS)
     shapes = {"U": (H, C), "W": (H, D), "V": (0, C), "c": (H,), "d": (C,)}
     arrays = {f"params.{k}": np.full(shape, 0.1, np.float32) for k, shape in shapes.items()}
@@ -296,10 +280,6 @@ def a_model():
 
 @target(a_model)
 def model(data):
-    from harmonium.estimators import DiscriminativeRBM
-    from harmonium.library.store.models import StoredModel
-    from harmonium.library.tagger import Tagger
-
     with suppress(HarmoniumError):
         DiscriminativeRBM.from_bytes(data)
     about = {"name": "DiscriminativeRBM", "vocabulary": list(TAGS), "extractor": "x", "report": {}}
@@ -311,15 +291,11 @@ def model(data):
 
 
 def music():
-    from tagged_files import FORMATS, tagged
-
     return [tagged(kind) for kind in FORMATS]
 
 
 @target(music)
 def file_tags(data):
-    from harmonium.library.filetags import audio_digest, plan_write, read_tags
-
     path = file("song", data)
     for read in (read_tags, audio_digest, lambda path: plan_write(path, ["a"])):
         with suppress(HarmoniumError):
@@ -328,15 +304,11 @@ def file_tags(data):
 
 @target(music)
 def sound(data):
-    from harmonium.audio.decoding import decode
-
     found = decode(file("song", data))
     assert np.isfinite(found.samples).all()
 
 
 def tracks(data):
-    from harmonium.library.store.tracks import Track
-
     made = []
     for number, line in enumerate(data.split(b"\xff")[:4], start=1):
         texts = [part.decode(errors="surrogateescape") for part in line.split(b"\xfe")[:5]]
@@ -354,18 +326,14 @@ HOSTILE = b"m/a.mp3\xfe<b>T</b>\xfeA & B\xfe=1+1\xfe$(touch x)\xff-rf\n#EXTINF\x
 
 @target(HOSTILE)
 def playlist(data):
-    from harmonium.library.export import can_be_listed, playlist
-
     listed = [track for track, _ in tracks(data)]
-    lines = playlist(listed).split("\n")
+    lines = make_playlist(listed).split("\n")
     paths = [line for line in lines if line and not line.startswith("#")]
     assert paths == [track.path for track in listed if can_be_listed(track)]
 
 
 @target(HOSTILE)
 def export(data):
-    from harmonium.library.export import beets, beets_can_name, rekordbox
-
     given = [(track, tags, {"energy": 0.5} if tags else {}) for track, tags in tracks(data)]
     root = ElementTree.fromstring(rekordbox(given, "name"))
     assert len(root.findall("COLLECTION/TRACK")) == len(given)
@@ -376,9 +344,6 @@ def export(data):
 
 @cache
 def web_app():
-    from harmonium.web.app import create_app
-    from harmonium.web.guard import ServerSettings
-
     app = create_app(ServerSettings(place=tagged_library().place))
     routes = [
         (method.upper(), path)
@@ -398,8 +363,6 @@ def requests():
 @target(requests)
 def http(data):
     """Any query and body for any route but those that start work on the machine."""
-    from httpx import ASGITransport, AsyncClient
-
     app, routes = web_app()
     way, rest = halves(data)
     method, path = routes[way % len(routes)]
