@@ -5,14 +5,12 @@ import subprocess
 import sys
 from contextlib import chdir
 
-import numpy as np
 import pytest
 from command_line import SAYS_WHAT_IS_LOADED
 from heard_library import trained_quickly
 from typer.testing import CliRunner
 
 from harmonium import demo as steps
-from harmonium.audio.pictures import spectrum_png
 from harmonium.cli import app
 from harmonium.commands.demo import MIN_TRACKS
 from harmonium.library import Library
@@ -104,11 +102,3 @@ class TestFewestTracks:
         assert result.exit_code == 2
         assert "'--tracks'" in result.output
         assert not (tmp_path / "demo").exists()
-
-
-def test_a_picture_of_a_sound():
-    rng = np.random.default_rng(0)
-    picture = spectrum_png(rng.gamma(2, size=(430, 40)).astype(np.float32))
-    assert picture.startswith(b"\x89PNG")
-    width, height = (int.from_bytes(picture[i : i + 4]) for i in (16, 20))
-    assert (width, height) == (430, 40)

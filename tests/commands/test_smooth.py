@@ -11,8 +11,6 @@ from command_line import output_of
 from harmonium import TagSmoother
 from harmonium.errors import DataError
 
-QUICK = ("--epochs", "2", "--hidden", "4")
-
 
 @pytest.fixture(scope="module")
 def triples():
@@ -53,11 +51,14 @@ def test_a_table_a_model_and_a_summary(file, triples, tmp_path):
 
 
 # These two have the same numbers of clips and tags, so that training compiles only once.
-FEWER = ("--tags", 3, *QUICK)
+FEWER = ("--tags", 3, "--epochs", "2", "--hidden", "4")
 
 
-def test_long_and_csv_of_some_tags_and_clips(file, triples, tmp_path):
-    run(file, "-o", tmp_path / "out.csv", "--long", *FEWER)
+def test_long_and_csv_of_some_tags_with_tracks_of_another_table(file, triples, tmp_path):
+    triples.select("item", "track").unique(maintain_order=True).write_csv(tmp_path / "tracks.csv")
+    tracks = ("--tracks", tmp_path / "tracks.csv")
+    output = run(file, "-o", tmp_path / "out.csv", "--long", *tracks, *FEWER)
+    assert "of 20 tracks" in output
     table = pl.read_csv(tmp_path / "out.csv")
     assert table.columns == ["item", "tag", "probability"]
     assert table["tag"].n_unique() == 3
@@ -74,12 +75,6 @@ def test_other_columns_and_no_header(triples, tmp_path):
     table = pl.read_csv(tmp_path / "out.csv")
     assert set(table["item"]) == set(triples["item"])
     assert set(table.columns[1:]) < set(triples["tag"])
-
-
-def test_tracks_from_a_table_of_their_own(file, triples, tmp_path):
-    triples.select("item", "track").unique(maintain_order=True).write_csv(tmp_path / "tracks.csv")
-    output = run(file, "-o", tmp_path / "o.csv", "--tracks", tmp_path / "tracks.csv", *QUICK)
-    assert "of 20 tracks" in output
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ import pytest
 from command_line import run
 from noise_files import write as write_noise
 from processes_in_tests import reports_of_killed
+from some_tracks import say as say_of
 from sqlalchemy import select
 from tagged_files import tagged
 from written_music import PREDICTED, make_songs, predict, say
@@ -136,17 +137,13 @@ class TestWhat:
         assert outlined(library, **rules).tracks == []
         assert outlined(library, **rules).accepted == []
 
-    def test_only_the_tracks_that_are_named_or_found(self, songs, library, write, place):
+    def test_only_tracks_named_in_any_way_or_found(self, songs, library, write, place, monkeypatch):
         assert write(songs["mp3"].parent, "#3", "--yes").exit_code == 0
         assert changed(songs) == ["mp3", "m4a"]
         run("undo", "-L", place)
-        with library.begin():
-            change = library.changes.begin("say", "one")
-            library.opinions.say("ann", 2, ["live"], change=change)
+        say_of(library, "ann", 2, ["live"])
         assert write("--query", "live", "--yes").exit_code == 0
         assert changed(songs) == ["flac"]
-
-    def test_paths_are_found_however_they_are_written(self, songs, write, monkeypatch):
         folder = songs["mp3"].parent
         (folder.parent / "work").mkdir()
         monkeypatch.chdir(folder.parent / "work")
@@ -156,17 +153,10 @@ class TestWhat:
             assert done.exit_code == 0
             assert str(songs["mp3"]) in done.stdout
 
-    def test_without_a_model_predictions_alone_cannot_be_written(self, library, write, tmp_path):
-        make_songs(library, tmp_path / "music", ["mp3"])
-        with pytest.raises(LibraryError, match="no model"):
-            write("--predicted")
-
-    def test_tracks_that_the_model_has_not_tagged(self, songs, library, write, tmp_path):
+    def test_untagged_and_missing_tracks_and_an_empty_folder(self, songs, library, write, tmp_path):
         make_songs(library, tmp_path / "more", ["ogg"])
         assert write("--yes").stderr.startswith("1 track without predictions")
         assert write("--yes", "--people").stderr == ""
-
-    def test_a_folder_without_tracks_and_a_missing_file(self, songs, library, write, tmp_path):
         (tmp_path / "empty").mkdir()
         with pytest.raises(LibraryError, match="no track in the folder"):
             write(tmp_path / "empty")
@@ -242,7 +232,7 @@ class TestRules:
 
 
 class TestAsking:
-    def test_a_dry_run_shows_the_changes_and_writes_nothing(self, songs, write):
+    def test_a_dry_run_writes_nothing_and_many_files_need_a_yes(self, songs, write):
         done = write("--dry-run", "--people", "-f", "dreamy=mood")
         assert done.exit_code == 0
         rows = [line.split("\t") for line in done.stdout.splitlines()]
@@ -250,9 +240,6 @@ class TestAsking:
         found = json.loads(write("--dry-run", "--people", "--json").stdout)
         assert [one["path"] for one in found] == [str(path) for path in songs.values()]
         assert found[0]["fields"][0]["after"] == ["dreamy"]
-        assert not changed(songs)
-
-    def test_a_program_has_to_say_yes_unless_it_is_one_file(self, songs, write):
         with pytest.raises(DataError, match=r"3 files.*--yes"):
             write()
         assert not changed(songs)
@@ -266,8 +253,10 @@ class TestAsking:
         assert "Write to 3 files?" in done.stderr
         assert len(changed(songs)) == n_changed
 
-    def test_tags_of_the_built_in_model_are_called_so(self, library, write, tmp_path):
+    def test_predictions_need_a_model_and_name_the_built_in_one(self, library, write, tmp_path):
         make_songs(library, tmp_path / "music", ["mp3"])
+        with pytest.raises(LibraryError, match="no model"):
+            write("--predicted")
         predict(library, own=0)
         assert "3 predicted tags from the built-in model." in write("--dry-run").stderr
         predict(library)
@@ -290,7 +279,7 @@ class TestResults:
         library.write(plan, progress=lambda *_: said.append(library.changes.list(1)[0].summary))
         assert said == [f"tags written to {n} of 3 files" for n in (1, 2, 3)]
 
-    def test_some_files_fail(self, songs, write):
+    def test_some_files_fail_and_then_all(self, songs, library, write):
         songs["flac"].chmod(0o444)
         songs["m4a"].unlink()
         done = write("--yes")
@@ -300,10 +289,7 @@ class TestResults:
         assert str(songs["m4a"]) in done.stderr.replace("\n", "")
         assert read_tags(songs["mp3"]).genre != OLD
         assert songs["flac"].read_bytes() == tagged("flac")
-
-    def test_all_files_fail(self, songs, library, write):
-        for song in songs.values():
-            song.unlink()
+        songs["flac"].unlink()
         before = library.changes.list()
         assert write("--yes").exit_code == 2
         assert library.changes.list() == before
@@ -421,7 +407,7 @@ def test_a_file_that_was_moved_and_one_that_is_gone(written, library, undo, tmp_
     assert new.read_bytes() == tagged("flac")
 
 
-def test_ctrl_c_while_writing_and_undoing(songs, undo, write):
+def test_ctrl_c_while_writing_and_undoing(songs, library, undo, write):
     second = [DEFAULT, KeyboardInterrupt]
     with patch.object(writing.filetags, "apply_change", wraps=apply_change, side_effect=second):
         done = write("--yes")
@@ -433,23 +419,17 @@ def test_ctrl_c_while_writing_and_undoing(songs, undo, write):
         done = undo()
     assert (done.exit_code, done.stderr) == (130, "Stopped. To continue: harmonium undo 3\n")
     assert len(changed(songs)) == 2
+    undoing = library.changes.list(1)[0].id
+    assert undo().exit_code == 0  # goes on as the same change
+    assert changed(songs) == ["mp3"]
+    assert undo(undoing).exit_code == 0  # redone as a whole
+    assert changed(songs) == list(songs)
     for _ in range(2):
         assert undo().exit_code == 0
     assert changed(songs) == []
 
 
-def test_an_undo_that_was_interrupted_goes_on_as_the_same_change(written, library, undo):
-    second = [DEFAULT, KeyboardInterrupt]
-    with patch.object(writing.filetags, "undo", wraps=undo_change, side_effect=second):
-        undo()
-    undoing = library.changes.list(1)[0].id
-    assert undo().exit_code == 0
-    assert changed(written) == []
-    assert undo(undoing).exit_code == 0  # redone as a whole
-    assert changed(written) == list(written)
-
-
-def test_an_undo_stops_a_write_that_is_running_and_restores_all_of_it(songs, library, place):
+def test_an_undo_stops_a_write_or_a_review_and_restores_all_of_it(songs, library, place):
     def undo_after_two(done, total):
         if done == 2:
             with Library.open(place) as other:
@@ -462,9 +442,6 @@ def test_an_undo_stops_a_write_that_is_running_and_restores_all_of_it(songs, lib
     assert f"change {reports[0].change} undoes it" in next(iter(written.failures.values()))
     assert changed(songs) == []
     assert library.changes.get(written.change).undone_by == reports[0].change
-
-
-def test_nothing_is_added_to_a_review_that_was_undone(songs, library):
     change = library.answer(1, "rainy", True)
     library.undo(change)
     with pytest.raises(LibraryError, match="undoes it"):
@@ -472,9 +449,7 @@ def test_nothing_is_added_to_a_review_that_was_undone(songs, library):
 
 
 def test_tags_that_a_later_change_touched_stay(songs, library, undo):
-    with library.begin():
-        change = library.changes.begin("say", "ann changes her mind")
-        library.opinions.say("ann", 1, absent=["dreamy"], change=change)
+    change = say_of(library, "ann", 1, absent=["dreamy"])
     done = undo("1")
     assert done.exit_code == 1
     assert f"1 tag kept: change {change} came later." in done.stderr
@@ -522,15 +497,12 @@ def files(library, tmp_path):
     return paths
 
 
-def test_every_path_names_the_track(library, place, files):
+def test_every_path_names_the_track_and_a_copy_is_new_once(library, place, files):
+    """It is counted in every run, and listed where it is new."""
     for name in (*files, "Zappa/song.flac", "song", "copy of a song.flac"):
         assert library.tracks.resolve(str(name)).id == 1
         assert run("say", name, "--unsay", "rock", "-L", place).exit_code == 0
     assert library.tracks.find(str(files[1])).id == 1
-
-
-def test_a_copy_is_new_once(library, files):
-    """It is counted in every run, and listed where it is new."""
     first = index(library, [files[0].parents[1]], extractor="timbre", engine="serial")
     assert len(first.copies) == 1
     assert first.known_copies == {str(files[1])}
@@ -540,7 +512,7 @@ def test_a_copy_is_new_once(library, files):
     assert new == {str(other)}
 
 
-def test_tags_are_written_to_each_and_taken_back_from_each(library, place, files):
+def test_tags_are_written_to_each_and_taken_back_from_each_unless_changed(library, place, files):
     before = [path.read_bytes() for path in files]
     run("say", "#1", "rock", "-L", place)
     assert run("write", "--yes", "-L", place).exit_code == 0
@@ -550,6 +522,13 @@ def test_tags_are_written_to_each_and_taken_back_from_each(library, place, files
     assert not report.moved
     assert run("undo", "-L", place).exit_code == 0
     assert [path.read_bytes() for path in files] == before
+    run("write", "--yes", "-L", place)
+    change_title(files[1])
+    edited = files[1].read_bytes()
+    done = run("undo", "-L", place)
+    assert done.exit_code == 1
+    assert f"{files[1]}: it was changed since" in one_line(done.stderr)
+    assert [files[0].read_bytes(), files[1].read_bytes()] == [before[0], edited]
 
 
 @pytest.mark.parametrize("same", [True, False], ids=["the same bytes", "other titles"])
@@ -573,18 +552,6 @@ def test_undo_finds_a_copy_that_was_renamed(library, place, files, same, which):
     assert (done.exit_code, done.stderr) == (0, "")
     assert moved.read_bytes() == before[which]
     assert kept.read_bytes() == before[1 - which]
-
-
-def test_undo_names_the_copy_that_was_changed_since(library, place, files):
-    run("say", "#1", "rock", "-L", place)
-    run("write", "--yes", "-L", place)
-    change_title(files[1])
-    edited = files[1].read_bytes()
-    done = run("undo", "-L", place)
-    assert done.exit_code == 1
-    assert f"{files[1]}: it was changed since" in one_line(done.stderr)
-    assert read_tags(files[0]).genre == ()
-    assert files[1].read_bytes() == edited
 
 
 def test_tags_are_written_to_the_one_that_is_asked_for(library, place, files):

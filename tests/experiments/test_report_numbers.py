@@ -77,7 +77,7 @@ class TestComparison:
         assert main.rows[0][3:] == ("70.0 ± 0.0", "70.0 ± 0.0")  # equal to the digit
         assert all(isinstance(cell, Bold) for cell in main.rows[0][3:])
 
-    def test_paired_differences_and_tags_better_and_worse(self, hand_made):
+    def test_paired_differences_and_tags_better_and_worse_also_in_figures(self, hand_made):
         """Three tags are tested; of the constant differences p = 0, which no correction changes.
 
         DRBM less LOG by fold, in steps: 0, 2/3, 1/3; mean 1/3, sd 1/3, error 1/3/√3 = 0.19;
@@ -97,6 +97,17 @@ class TestComparison:
             ["emotify", "smoothed", "raw", "DRBM", *better],
             ["emotify", "smoothed", "raw", "LOG", *same],
         ]
+        shown = {
+            name: [point[:2] for point in points]
+            for picture in hand_made.figures
+            for name, points in picture.panels["emotify"].items()
+        }
+        assert shown == {
+            "DRBM better": [("DRBM against LOG, 3 tags", 1)],
+            "DRBM worse": [("DRBM against LOG, 3 tags", -1)],
+            "smoothed better": [("DRBM, 3 tags", 3), ("LOG, 3 tags", 0)],
+            "smoothed worse": [("DRBM, 3 tags", 0), ("LOG, 3 tags", 0)],
+        }
 
     def test_tags_that_are_not_scored_in_every_fold_are_counted(self, tmp_path):
         def aucs(run, way, known):
@@ -104,19 +115,6 @@ class TestComparison:
 
         caption = build_report(fabricate(tmp_path, TWO_MODELS, aucs)).tables[0].caption
         assert "in one fold at most: emotify 2 (1)." in caption
-
-    def test_the_figures_show_the_same_counts(self, hand_made):
-        found = {
-            name: [point[:2] for point in points]
-            for picture in hand_made.figures
-            for name, points in picture.panels["emotify"].items()
-        }
-        assert found == {
-            "DRBM better": [("DRBM against LOG, 3 tags", 1)],
-            "DRBM worse": [("DRBM against LOG, 3 tags", -1)],
-            "smoothed better": [("DRBM, 3 tags", 3), ("LOG, 3 tags", 0)],
-            "smoothed worse": [("DRBM, 3 tags", 0), ("LOG, 3 tags", 0)],
-        }
 
     def test_the_paper_s_numbers_stand_beside_the_same_dataset(self, tmp_path):
         main = build_report(fabricate(tmp_path, RECIPES["comparison"], plausible)).tables[0]
@@ -165,7 +163,7 @@ class TestSettings:
         assert found["mturk", "LOG, paper"] == ["2", "—", "—", "—"]
         assert ("cal500", "DRBM, paper") not in found
 
-    def test_every_setting_tried(self, searched):
+    def test_every_setting_tried_and_its_seconds(self, searched):
         tried = [row for row in rows(table_of(searched, "search-tried")) if row[0] == "cal500"]
         low, high = ["66.67 ± 6.67", "−3.33 ± 6.67"], ["70.00 ± 0.00", "+0.00 ± 0.00"]
         assert [row[1:] for row in tried[:4]] == [
@@ -178,6 +176,10 @@ class TestSettings:
             ["2", "trained with CD, training steps 1"],
             ["2", "trained with PL, training steps 1"],
         ]
+        found = {(row[0], row[1]): row[2:] for row in rows(table_of(searched, "times"))}
+        # DRBM, each of 3 test folds: 4 and 2 points on 2 folds; the final runs are among them
+        assert found["cal500", "DRBM"] == ["2.00", "1.50", "0.50", "36", "1.5 min", "300"]
+        assert found["cal500", "SVM"] == ["2.00", "—", "0.50", "6", "15.0 s", "300"]
 
     def test_the_stages_end_where_the_plan_does(self, tmp_path):
         folder = fabricate(tmp_path, RECIPES["search"], plausible, valid=plausible_valid)
@@ -189,12 +191,6 @@ class TestSettings:
                 assert found.states[fold].settings == state.settings
                 for points, valid_aucs in found.stages:
                     assert points[valid_aucs[fold].argmax()].items() <= state.settings.items()
-
-    def test_seconds(self, searched):
-        found = {(row[0], row[1]): row[2:] for row in rows(table_of(searched, "times"))}
-        # DRBM, each of 3 test folds: 4 and 2 points on 2 folds; the final runs are among them
-        assert found["cal500", "DRBM"] == ["2.00", "1.50", "0.50", "36", "1.5 min", "300"]
-        assert found["cal500", "SVM"] == ["2.00", "—", "0.50", "6", "15.0 s", "300"]
 
 
 class TestOtherForms:
@@ -321,12 +317,6 @@ class TestFaults:
     def folder(self, tmp_path):
         return fabricate(tmp_path / "results", TWO_MODELS, by_hand)
 
-    def test_no_finished_fold_yet(self, folder):
-        path = folder / "results.jsonl"
-        path.write_text(path.read_text().splitlines(keepends=True)[0])
-        with pytest.raises(DataError, match="holds 1 run, but no test fold"):
-            build_report(folder)
-
     @pytest.mark.parametrize(
         ("changed", "message"),
         [
@@ -344,11 +334,15 @@ class TestFaults:
         with pytest.raises(DataError, match=message):
             build_report(folder)
 
-    def test_results_without_measurements(self, folder):
+    def test_results_without_measurements_or_a_finished_fold(self, folder):
         (folder / "measurements.jsonl").unlink()
         report = build_report(folder)
         assert "times" not in {table.name for table in report.tables}
         assert rows(report.tables[0])[0][3] == "75.0 ± 7.2"
+        path = folder / "results.jsonl"
+        path.write_text(path.read_text().splitlines(keepends=True)[0])
+        with pytest.raises(DataError, match="holds 1 run, but no test fold"):
+            build_report(folder)
 
     def test_a_form_without_what_it_shows(self, tmp_path):
         other = RECIPES["damping"].replace("damping = [0.0, 0.5, 0.9]", "training_steps = [1, 2]")

@@ -79,13 +79,13 @@ class OnlyThere:
     """Can be sent to another process, but not read in it."""
 
     def __reduce__(self):
-        return _fail_elsewhere, (os.getpid(),)
+        return _fail_elsewhere, (type(self), os.getpid())
 
 
-def _fail_elsewhere(pid):
+def _fail_elsewhere(kind, pid):
     if os.getpid() != pid:
-        raise ImportError("there is no such module here")
-    return OnlyThere()
+        raise ImportError("no module named 'only_here'")
+    return kind()
 
 
 def give_what_cannot_be_read(x):

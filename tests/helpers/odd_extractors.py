@@ -8,6 +8,7 @@ from contextlib import closing, suppress
 from pathlib import Path
 
 import numpy as np
+from engine_tasks import OnlyThere
 from processes_in_tests import PATIENCE, end, start, wait_until
 from scipy.io import wavfile
 
@@ -73,20 +74,11 @@ class Counting:
         return mean_level(samples, rate)
 
 
-class OnlyHere:
+class OnlyHere(OnlyThere):
     """A function that cannot be loaded in another process."""
-
-    def __reduce__(self):
-        return _load_in, (os.getpid(),)
 
     def __call__(self, samples, rate):
         return mean_level(samples, rate)
-
-
-def _load_in(pid):
-    if pid != os.getpid():
-        raise ImportError("no module named 'only_here'")
-    return OnlyHere()
 
 
 def package_of_extractor(folder):
