@@ -56,7 +56,7 @@ class TestList:
 
 
 class TestShow:
-    def test_figures_groups_and_splits(self, samples):
+    def test_figures_groups_splits_and_unknown_labels(self, samples):
         facts = json.loads(run("show", "emotify", "--json", "-f", samples))
         assert (facts["items"], facts["tags"], facts["features"]) == (5, 9, None)
         assert (facts["triples"], facts["users"]) == (13, 5)
@@ -67,8 +67,6 @@ class TestShow:
         assert facts["folder"] == str(samples / "emotify")
         assert "3 tracks, 2 artists" in run("show", "majorminer", "-f", samples)
         assert "train 2, test 1" in run("show", "mulan:toy", "-f", samples)
-
-    def test_unknown_labels_are_counted(self, samples):
         facts = json.loads(run("show", "hetrec", "--json", "-t", 1, "-f", samples))
         Y = datasets.load("hetrec", samples).labels().values
         assert [*facts["labels"].values()] == [(Y == 1).sum(), (Y == 0).sum(), (Y != Y).sum()]

@@ -24,7 +24,7 @@ def call(*arguments):
     return run_main("experiment", *arguments)
 
 
-def test_run_and_run_again(place):
+def test_run_and_run_again_and_some_models_into_another_folder(place, monkeypatch):
     first = call("run", "toy.toml", "--engine", "serial")
     assert first.exit_code == 0, first.stderr
     assert "27 runs in" in first.stdout
@@ -38,9 +38,6 @@ def test_run_and_run_again(place):
     report = call("report", "results/toy")
     assert report.exit_code == 0, report.stderr
     assert (place / "results" / "toy" / "report" / "report.html").is_file()
-
-
-def test_some_models_into_another_folder(place, monkeypatch):
     monkeypatch.setattr(experiment, "LINE_SECONDS", 0.0)
     done = call("run", "toy.toml", "-o", "out", "--models", "fixed", "--engine", "serial")
     assert done.exit_code == 0, done.stderr
@@ -93,7 +90,7 @@ def report(*arguments):
     return done.stdout
 
 
-def test_the_main_table_what_is_missing_and_where_the_rest_is(results, tmp_path):
+def test_a_report_says_what_is_missing_where_the_rest_is_or_why_there_is_none(results, tmp_path):
     assert str(tmp_path / "out") in report(results, "-o", tmp_path / "out").replace("\n", "")
     assert (tmp_path / "out" / "figures" / "tags-better.svg").is_file()
     assert not (results / "report").exists()
@@ -104,9 +101,6 @@ def test_the_main_table_what_is_missing_and_where_the_rest_is(results, tmp_path)
     assert any(line.startswith("Not finished: 4 of 12 arms") for line in lines)
     assert "report.html" in lines[-1]
     assert (results / "report" / "report.html").is_file()
-
-
-def test_what_cannot_be_reported_is_one_message(results, tmp_path):
     (tmp_path / "file").touch()
     for arguments, message in (
         ([tmp_path], "holds no results: it has no recipe.toml"),

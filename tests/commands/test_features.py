@@ -14,7 +14,7 @@ from odd_extractors import kept_in_cache
 from processes_in_tests import PATIENCE, end, start
 from sound_files import RATE, music
 
-from harmonium.audio import features_of_file
+from harmonium.audio import extraction, features_of_file
 
 COMMAND = ("-c", "from harmonium.cli import main; main()", "features")
 
@@ -151,8 +151,6 @@ class TestInterruptions:
         assert set(tmp_path.glob(".f.csv*")) == left
 
     def test_ctrl_c_in_this_process(self, songs, tmp_path, monkeypatch):
-        from harmonium.audio import extraction
-
         def interrupted(*arguments, progress, **options):
             progress(2, 3)
             raise KeyboardInterrupt

@@ -3,9 +3,11 @@
 ``make docs`` builds it strictly, and reads the docstrings of the reference, too.
 """
 
-import importlib.util
+import importlib
 import re
+import runpy
 import unicodedata
+from types import SimpleNamespace
 
 import pytest
 import yaml
@@ -79,10 +81,13 @@ def test_every_public_name_is_in_the_reference(module):
         assert name.startswith("__") or re.search(rf"^::: .*\.{name}$", REFERENCE, re.M), name
 
 
-def test_the_reference_names_what_is_there():
+def test_the_reference_and_the_maths_name_what_is_there():
     for path in re.findall(r"^::: (\S+)$", REFERENCE, re.M):
         module, _, name = path.rpartition(".")
         assert hasattr(__import__(module, fromlist=[name]), name), path
+    text = (DOCS / "model.md").read_text(encoding="utf-8")
+    for module, name in re.findall(r"`((?!params_)\w+)\.((?!py\b)\w+)`", text):
+        assert hasattr(__import__(f"harmonium.rbm.{module}", fromlist=[name]), name), name
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(DOCS).as_posix())
@@ -91,12 +96,6 @@ def test_files_that_a_page_names_are_there(page):
     assert [
         path for path in named if not (PROJECT / path).exists() and "ALGORITHM" not in path
     ] == []
-
-
-def test_the_functions_of_the_maths_are_there():
-    text = (DOCS / "model.md").read_text(encoding="utf-8")
-    for module, name in re.findall(r"`((?!params_)\w+)\.((?!py\b)\w+)`", text):
-        assert hasattr(__import__(f"harmonium.rbm.{module}", fromlist=[name]), name), name
 
 
 def test_the_examples_of_the_guide_print_what_they_say(capsys):
@@ -117,11 +116,9 @@ def test_every_picture_of_the_guide_is_drawn_by_the_script():
 
 def test_formulas_need_no_script_in_the_site():
     pytest.importorskip("mkdocs")
-    spec = importlib.util.spec_from_file_location("site_hooks", DOCS / "site_hooks.py")
-    hooks = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(hooks)
+    hooks = runpy.run_path(str(DOCS / "site_hooks.py"))
     line = r'<p>If <span class="arithmatex">\(a &lt; b\)</span>:</p>'
-    made = hooks.on_page_content(line + r'<div class="arithmatex">\[c\]</div>')
+    made = hooks["on_page_content"](line + r'<div class="arithmatex">\[c\]</div>')
     assert "arithmatex" not in made
     assert made.count("<math") == 2
     assert made.count('display="block"') == 1
@@ -136,10 +133,7 @@ def test_every_section_on_reliability_names_its_tests():
 
 @pytest.fixture(scope="module")
 def report():
-    spec = importlib.util.spec_from_file_location("report", PROJECT / "benchmarks" / "report.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return SimpleNamespace(**runpy.run_path(str(PROJECT / "benchmarks" / "report.py")))
 
 
 def test_the_page_is_what_the_results_give_even_if_changed_by_hand(report):
@@ -151,14 +145,11 @@ def test_the_page_is_what_the_results_give_even_if_changed_by_hand(report):
     assert report.rendered(by_hand, results) == page
 
 
-def test_every_result_has_a_section_and_every_comparison_too(report, monkeypatch):
+def test_every_result_and_comparison_has_a_section_and_plots_are_there(report, monkeypatch):
     monkeypatch.syspath_prepend(PROJECT / "benchmarks")
     comparisons = set(importlib.import_module("bench").COMPARISONS)
     assert set(report.sections(report.PAGE.read_text())) == comparisons
     assert {file.stem for file in report.RESULTS.glob("*.json")} <= comparisons
-
-
-def test_every_plot_that_the_page_shows_is_there(report):
     page = report.PAGE.read_text()
     shown = {name for name in report.kept() if report.figure_name(name) in page}
     assert shown

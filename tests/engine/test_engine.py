@@ -31,22 +31,19 @@ def new_processes():
 
 class TestResults:
     @pytest.mark.parametrize("engine", ENGINES)
-    def test_every_task_has_its_result(self, engine, new_processes):
+    def test_every_task_has_its_result_or_its_exception(self, engine, new_processes):
         found = outcomes(engine_tasks.double, range(50), engine=engine)
         assert {task: o.result for task, o in found.items()} == {x: 2 * x for x in range(50)}
         assert all(o.error is None for o in found.values())
         assert outcomes(engine_tasks.double, [], engine=engine) == {}
         task = b"x" * 3_000_000
         assert outcomes(engine_tasks.double, [task], engine=engine)[task].result == task + task
-        assert not new_processes()
-
-    @pytest.mark.parametrize("engine", ENGINES)
-    def test_an_exception_is_an_outcome(self, engine):
         error = outcomes(engine_tasks.fail, [3], engine=engine)[3].error
         assert isinstance(error, ValueError)
         assert str(error) == "3 is not wanted"
         if engine == "processes":  # the traceback of the worker comes along
             assert "engine_tasks.py" in error.__notes__[0]
+        assert not new_processes()
 
     @pytest.mark.parametrize(
         ("function", "kind"),

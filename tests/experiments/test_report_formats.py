@@ -55,45 +55,41 @@ def check_latex(text):
 
 
 @pytest.mark.parametrize("form", RECIPES)
-class TestEveryForm:
-    def test_every_table_and_figure_is_in_every_format(self, reports, form):
-        written, files, results = reports[form]
-        whole = b"".join(files.values())
-        assert b"<dc:date>" not in whole
-        assert str(results).encode() not in whole
-        tables = written.tables
-        images = [f"figures/{figure.name}.png" for figure in written.figures]
-        assert tables
-        assert images
-        assert set(images) <= files.keys()
-        text = files["report.html"].decode()
-        page = Page(text)
-        assert len(page.of("table")) == len(tables)
-        assert len(page.of("img")) == len(images)
-        assert len(page.of("td")) == sum(len(t.rows) * len(t.header) for t in written.tables)
-        assert not re.search(r'(?:src|href)="(?!#|data:)', text)
-        text = files["report.md"].decode()
-        assert re.findall(r"!\[[^\]]*\]\(([^)]*)\)", text) == images
-        lines = [line for line in text.splitlines() if line.startswith("|")]
-        assert len(lines) == sum(2 + len(table.rows) for table in written.tables)
-        latex = files["tables.tex"].decode()
-        check_latex(latex)
-        assert latex.count(r"\begin{longtable}") == len(tables)
-        main = written.tables[0]
-        mean, error = next(c for row in main.rows for c in row if "±" in c).split(" ± ")
-        assert f"{mean} ± {error}" in files["report.md"].decode()
-        assert f"{mean} ± {error}" in files["report.html"].decode()
-        assert rf"{mean} $\pm$ {error}" in latex
-
-    def test_figures_are_for_print(self, reports, form):
-        written, files, _ = reports[form]
-        for figure in written.figures:
-            png = files[f"figures/{figure.name}.png"]
-            at = png.index(b"pHYs") + 4
-            assert int.from_bytes(png[at : at + 4], "big") >= round(200 / 0.0254)
-            root = ET.fromstring(files[f"figures/{figure.name}.svg"])
-            assert root.tag == "{http://www.w3.org/2000/svg}svg"
-            check_legible(figure)
+def test_every_table_and_figure_is_in_every_format_and_for_print(reports, form):
+    written, files, results = reports[form]
+    whole = b"".join(files.values())
+    assert b"<dc:date>" not in whole
+    assert str(results).encode() not in whole
+    tables = written.tables
+    images = [f"figures/{figure.name}.png" for figure in written.figures]
+    assert tables
+    assert images
+    assert set(images) <= files.keys()
+    text = files["report.html"].decode()
+    page = Page(text)
+    assert len(page.of("table")) == len(tables)
+    assert len(page.of("img")) == len(images)
+    assert len(page.of("td")) == sum(len(t.rows) * len(t.header) for t in written.tables)
+    assert not re.search(r'(?:src|href)="(?!#|data:)', text)
+    text = files["report.md"].decode()
+    assert re.findall(r"!\[[^\]]*\]\(([^)]*)\)", text) == images
+    lines = [line for line in text.splitlines() if line.startswith("|")]
+    assert len(lines) == sum(2 + len(table.rows) for table in written.tables)
+    latex = files["tables.tex"].decode()
+    check_latex(latex)
+    assert latex.count(r"\begin{longtable}") == len(tables)
+    main = written.tables[0]
+    mean, error = next(c for row in main.rows for c in row if "±" in c).split(" ± ")
+    assert f"{mean} ± {error}" in files["report.md"].decode()
+    assert f"{mean} ± {error}" in files["report.html"].decode()
+    assert rf"{mean} $\pm$ {error}" in latex
+    for figure in written.figures:
+        png = files[f"figures/{figure.name}.png"]
+        at = png.index(b"pHYs") + 4
+        assert int.from_bytes(png[at : at + 4], "big") >= round(200 / 0.0254)
+        root = ET.fromstring(files[f"figures/{figure.name}.svg"])
+        assert root.tag == "{http://www.w3.org/2000/svg}svg"
+        check_legible(figure)
 
 
 def check_legible(picture):
@@ -178,27 +174,26 @@ class TestTheSameBytes:
                 assert image == files[f"figures/{picture.name}.{kind}"], picture.name
 
 
-class TestEscaping:
-    def test_names_mean_nothing_to_any_format(self, tmp_path):
-        text = (
-            RECIPES["feature-groups"]
-            .replace('datasets = ["emotify"]', f"note = '''{NASTY}'''")
-            .replace("[vary]", f"[[dataset]]\nname = 'emotify'\nlabel = '''{NASTY}'''\n[vary]")
-        )
-        files = files_of(report.write_report(fabricate(tmp_path, text, plausible))[1])
-        page = Page(files["report.html"].decode())
-        assert not page.of("script")
-        assert page.texts.count(NASTY) >= 3
-        assert (
-            r"a\_b \& 100\% \$x\$ \#1 \{y\} \textbackslash{}z \textasciitilde{} "
-            r"\textasciicircum{} {[}k{]} \textless{}script\textgreater{}"
-            in files["tables.tex"].decode()
-        )
-        text = files["report.md"].decode()
-        rows = [line for line in text.splitlines() if line.startswith("| a")]
-        bars = {len(re.findall(r"(?<!\\)\|", line)) for line in rows}
-        assert bars == {6, 9, 15}  # the tables of 5, 8 and 14 columns
-        assert r"\<script\>" in text
+def test_names_mean_nothing_to_any_format(tmp_path):
+    text = (
+        RECIPES["feature-groups"]
+        .replace('datasets = ["emotify"]', f"note = '''{NASTY}'''")
+        .replace("[vary]", f"[[dataset]]\nname = 'emotify'\nlabel = '''{NASTY}'''\n[vary]")
+    )
+    files = files_of(report.write_report(fabricate(tmp_path, text, plausible))[1])
+    page = Page(files["report.html"].decode())
+    assert not page.of("script")
+    assert page.texts.count(NASTY) >= 3
+    assert (
+        r"a\_b \& 100\% \$x\$ \#1 \{y\} \textbackslash{}z \textasciitilde{} "
+        r"\textasciicircum{} {[}k{]} \textless{}script\textgreater{}"
+        in files["tables.tex"].decode()
+    )
+    text = files["report.md"].decode()
+    rows = [line for line in text.splitlines() if line.startswith("| a")]
+    bars = {len(re.findall(r"(?<!\\)\|", line)) for line in rows}
+    assert bars == {6, 9, 15}  # the tables of 5, 8 and 14 columns
+    assert r"\<script\>" in text
 
 
 letters = st.characters(min_codepoint=32, max_codepoint=382, exclude_categories=["C"])

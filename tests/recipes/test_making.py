@@ -30,19 +30,18 @@ def place(tag):
     return VOCABULARY.tags.index(tag)
 
 
-class TestHeads:
-    def test_synonyms_of_one_network_are_joined_and_the_networks_averaged(self):
-        heads = np.zeros((1, 100), np.float32)
-        said = {"MTT: beat": 0.5, "MTT: beats": 0.2, "MSD: rock": 0.8, "MTT: rock": 0.4}
-        for head, p in {**said, "MTT: woman": 0.5, "MTT: singing": 0.5}.items():
-            heads[0, HEADS.index(head)] = p
-        shared = shared_heads(heads, VOCABULARY)[0]
-        assert shared[place("beats")] == pytest.approx(1 - 0.5 * 0.8)
-        assert shared[place("rock")] == pytest.approx(0.6)
-        assert np.isnan(shared[place("gloomy")])
-        # who sings is a voice
-        assert shared[place("voice")] == pytest.approx(0.75)
-        assert shared[place("male voice")] == 0
+def test_synonyms_of_one_network_are_joined_and_the_networks_averaged():
+    heads = np.zeros((1, 100), np.float32)
+    said = {"MTT: beat": 0.5, "MTT: beats": 0.2, "MSD: rock": 0.8, "MTT: rock": 0.4}
+    for head, p in {**said, "MTT: woman": 0.5, "MTT: singing": 0.5}.items():
+        heads[0, HEADS.index(head)] = p
+    shared = shared_heads(heads, VOCABULARY)[0]
+    assert shared[place("beats")] == pytest.approx(1 - 0.5 * 0.8)
+    assert shared[place("rock")] == pytest.approx(0.6)
+    assert np.isnan(shared[place("gloomy")])
+    # who sings is a voice
+    assert shared[place("voice")] == pytest.approx(0.75)
+    assert shared[place("male voice")] == 0
 
 
 class TestCorpus:
@@ -256,15 +255,12 @@ def test_the_model_takes_features_as_they_are(clips, monkeypatch):
 FOLDER = Path(harmonium.__file__).parent / "library" / "builtin"
 
 
-def test_tags_and_other_words_are_normalised_and_mean_one_thing():
+def test_words_in_any_spelling_are_normalised_and_mean_one_thing():
     words = [*VOCABULARY.tags, *VOCABULARY.aliases]
     assert [normalise_tag(word) for word in words] == words
     assert len(set(words)) == len(words)
     assert set(VOCABULARY.aliases.values()) <= set(VOCABULARY.tags)
     assert set(VOCABULARY.groups.values()) == set(GROUPS)
-
-
-def test_a_word_in_any_spelling():
     words = ["Hip-Hop", "rap", "RnB", "calmness", "no vocals", "polka"]
     tags = ["hip hop", "hip hop", "r&b", "calm", "instrumental", None]
     assert [VOCABULARY.tag(word) for word in words] == tags
@@ -282,15 +278,12 @@ def test_the_networks_tags_all_have_a_place_and_their_eleven_voices_are_four():
     assert all(VOCABULARY.tag(head.split(": ")[1]) for head in HEADS)
 
 
-def test_the_built_in_model_is_at_most_three_megabytes_and_loads():
-    assert (FOLDER / "model.safetensors").stat().st_size <= 3_000_000
-    model = DiscriminativeRBM.load(FOLDER / "model.safetensors")
-    P = model.predict_proba(np.zeros((1, 400), np.float32))
-    assert P.shape == (1, len(model.tags_))
-
-
-def test_the_report_of_the_built_in_model_gives_its_card():
-    report = read_model(FOLDER / "model.safetensors")[1][BUILTIN]
+def test_the_built_in_model_is_small_and_loads_and_its_report_gives_its_card():
+    file = FOLDER / "model.safetensors"
+    assert file.stat().st_size <= 3_000_000
+    model = DiscriminativeRBM.load(file)
+    assert model.predict_proba(np.zeros((1, 400), np.float32)).shape == (1, len(model.tags_))
+    report = read_model(file)[1][BUILTIN]
     assert (FOLDER / "card.md").read_text(encoding="utf-8") == model_card(report)
     assert all(VOCABULARY.groups[tag["tag"]] == tag["group"] for tag in report["tags"])
     assert report["aliases"]["rap"] == "hip hop"

@@ -60,9 +60,7 @@ def test_tags_that_go_together_make_each_other_likely(made):
     assert given["jazz"] > usual["jazz"] + 0.2 > without["jazz"] + 0.25
     assert given["rock"] < usual["rock"] - 0.2
     assert asked(made, guitar=1, rock=1)["trumpet"] < usual["trumpet"]
-
-
-def test_the_words_cannot_tell_of_tags_that_no_collection_has_together(made):
+    # of tags that no collection has together, they cannot tell
     assert np.isnan(asked(made, trumpet=1)["mellow"])
     assert asked(made, jazz=1, trumpet=1)["mellow"] > made.rates[made.tags.index("mellow")] + 0.1
 

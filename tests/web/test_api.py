@@ -244,11 +244,16 @@ def world(tmp_path_factory):
             yield client, folder, ended
 
 
-def test_indexing_makes_a_library_of_a_folder(world):
+def test_indexing_makes_a_library_of_a_folder_and_lists_what_is_wrong(world):
     client, folder, job = world
     assert (job["state"], job["result"]["new"], job["result"]["unreadable"]) == ("done", 3, 1)
     found = client.get("library").json()
     assert (found["tracks"], found["folders"]) == (3, [str(folder)])
+    wrong = client.get("doctor", params={"doubts": 0}).json()
+    (broken,) = wrong["unreadable"]
+    assert broken["path"] == str(folder / "broken.mp3")
+    assert "decoded" in broken["reason"]
+    assert wrong["missing"] == []
 
 
 def test_folders_are_listed_to_choose_one_and_no_files(world):
@@ -269,15 +274,6 @@ def test_folders_are_listed_to_choose_one_and_no_files(world):
     for wrong in (str(folder / "a.flac"), str(folder / "nowhere"), "\0"):
         refused = client.get("folders", params={"path": wrong})
         assert (refused.status_code, refused.json()["error"]["field"]) == (400, "path")
-
-
-def test_what_is_wrong_is_listed_with_reasons(world):
-    client, folder, _ = world
-    found = client.get("doctor", params={"doubts": 0}).json()
-    (broken,) = found["unreadable"]
-    assert broken["path"] == str(folder / "broken.mp3")
-    assert "decoded" in broken["reason"]
-    assert found["missing"] == []
 
 
 def test_tags_in_files_are_counted_and_learnt(world):
@@ -353,7 +349,7 @@ def test_audio_comes_in_parts(world):
     assert beyond.status_code == 416
 
 
-def test_the_picture_of_a_sound_is_drawn_once(world):
+def test_the_picture_of_a_sound_is_drawn_once_and_tags_over_time_are_of_its_places(world):
     client, _, _ = world
     first = client.get("tracks/1/spectrum")
     assert first.content[:8] == b"\x89PNG\r\n\x1a\n"
@@ -362,10 +358,6 @@ def test_the_picture_of_a_sound_is_drawn_once(world):
     assert client.get("tracks/1/spectrum").content == first.content
     again = client.get("tracks/1/spectrum", headers={"If-None-Match": first.headers["etag"]})
     assert again.status_code == 304
-
-
-def test_tags_over_time_are_those_of_the_places(world):
-    client, _, _ = world
     found = client.get("tracks/1/over-time").json()
     assert len(found["begins"]) == len(found["ends"]) >= 1
     assert 0 <= found["begins"][0] < found["ends"][-1] <= 3.1
