@@ -160,8 +160,6 @@ def test_tracks_that_sound_alike_follow_and_undoing_leaves_nothing(anywhere, pla
 def test_what_was_not_asked_for_tells_nothing_of_tracks_in_general(tagged):
     """Who says jazz of jazz tracks alone does not mean that there is more of it."""
     answer(tagged, "jazz", yes=[31, 32, 33, 34])
-    learn_answers(tagged)
-    assert tagged.models.current().refinements[0].bias > 0.1
     answer(tagged, "rock", yes=[31, 32, 33, 34], command="say")
     learn_answers(tagged)
     by_name = {one.name: one for one in tagged.models.current().refinements}

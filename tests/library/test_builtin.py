@@ -10,6 +10,7 @@ from small_library import builtin_sounds as sounds
 
 import harmonium.library.learning.train as training
 from harmonium import DiscriminativeRBM
+from harmonium.data.tag_names import AUDIO_FEATURES
 from harmonium.estimators.model_files import from_bytes, sigmoid, to_bytes
 from harmonium.library import Library
 from harmonium.library import tagger as module
@@ -50,16 +51,11 @@ def test_numpy_says_what_the_estimator_says_with_and_without_observed_tags():
     assert (found[:, tagger.place("jazz")] == 1).all()
 
 
-FEATURES = (
-    *("acousticness", "danceability", "energy", "instrumentalness", "liveness", "speechiness"),
-    "valence",
-)
-
-
 def test_audio_features_are_values_that_are_never_listed():
     model, tagger = builtin_model(), Tagger(builtin_model())
-    assert tuple(one["tag"] for one in model.report["tags"] if one["group"] == FEATURE) == FEATURES
-    places = [tagger.place(name) for name in FEATURES]
+    features = sorted(AUDIO_FEATURES)
+    assert [one["tag"] for one in model.report["tags"] if one["group"] == FEATURE] == features
+    places = [tagger.place(name) for name in features]
     assert not model.learnt[places].any()
     assert [tagger.tags[tagger.place(word)] for word in ("energetic", "danceable", "positive")] == [
         *("energy", "danceability", "valence")
@@ -69,20 +65,15 @@ def test_audio_features_are_values_that_are_never_listed():
     assert ((P > 0) & (P < 1)).all()
     assert (P.std(axis=0) > 0.02).all()
     assert not set(places) & set(chosen_places(tagger, tagger.probabilities(X)[0], 500).tolist())
-    assert not {one.tag for one in related(tagger, None, "metal", 20)} & set(FEATURES)
-
-
-def no_music(n):
-    """Features far out on the side of what is no music."""
-    arrays, _ = from_bytes(BUILTIN_FILE.read_bytes())
-    w = arrays["music.W"][0]
-    far = arrays["scaling.mean"] - arrays["scaling.scale"] * w * 20 / (w @ w)
-    return np.repeat(far[None], n, axis=0).astype(np.float32)
+    assert not {one.tag for one in related(tagger, None, "metal", 20)} & set(features)
 
 
 def test_what_is_no_music_has_no_tags_unless_people_gave_it_one():
     tagger = Tagger(builtin_model())
-    silence, music = no_music(2), sounds(2)
+    arrays, _ = from_bytes(BUILTIN_FILE.read_bytes())
+    w = arrays["music.W"][0]  # far out on the side of what is no music
+    far = arrays["scaling.mean"] - arrays["scaling.scale"] * w * 20 / (w @ w)
+    silence, music = np.repeat(far[None], 2, axis=0).astype(np.float32), sounds(2)
     P = tagger.probabilities(np.concatenate([silence, music]))
     assert [tagger.is_music(p) for p in P] == [False, False, True, True]
     assert not (P[:2] >= tagger.thresholds).any()
@@ -126,11 +117,6 @@ def test_a_library_with_the_model_of_an_older_version_gets_the_present_one(tmp_p
         assert use_builtin(library).id == 2
 
 
-def test_a_genre_makes_its_moods_likely_whatever_the_sound():
-    found = related(Tagger(builtin_model()), None, "metal", 20)
-    assert {"heavy metal", "hard rock"} & {one.tag for one in found if one.log_odds > 0}
-
-
 @pytest.fixture
 def no_words(monkeypatch, tmp_path):
     monkeypatch.setattr(module, "WORDS_FILE", tmp_path / "words.safetensors")
@@ -157,6 +143,8 @@ def test_what_goes_with_a_tag_is_by_the_words():
     names = [one.tag for one in related(tagger, None, "hip hop", 5)]
     assert "hip hop" not in names
     assert len(names) == 10
+    likely = {one.tag for one in related(tagger, None, "metal", 20) if one.log_odds > 0}
+    assert {"heavy metal", "hard rock"} & likely
 
 
 def test_without_the_words_the_built_in_model_serves(no_words):
@@ -247,7 +235,7 @@ def beside(weight, inputs):
 
 
 @pytest.mark.parametrize("inputs", [False, True])
-def test_both_vocabularies_answer(inputs):
+def test_both_vocabularies_answer_and_observed_tags_count_for_both(inputs):
     own, stored = beside(0.25, inputs)
     tagger, builtin, X = Tagger(stored), Tagger(builtin_model()), sounds(6)
     P, others = tagger.probabilities(X), builtin.probabilities(X)
@@ -257,14 +245,12 @@ def test_both_vocabularies_answer(inputs):
     np.testing.assert_allclose(P[:, tagger.place("piano")], piano, atol=1e-6)
     mixed = mix(mine[:, 1], others[:, builtin.place("calm")], np.float32(0.25))
     np.testing.assert_allclose(P[:, 1], mixed, atol=1e-4)
-
-
-def test_observed_tags_count_for_both():
-    _, stored = beside(1.0, True)
-    tagger, X = Tagger(stored), sounds(3)
-    observed = np.full((3, len(tagger.tags)), np.nan, np.float32)
+    arrays, about = from_bytes(stored.bytes)
+    assert arrays[PART].tobytes() == BUILTIN_FILE.read_bytes()
+    assert Tagger(replace(stored, bytes=to_bytes(arrays, about))).n_own == 2
+    observed = np.full(P.shape, np.nan, np.float32)
     observed[:, tagger.place("calm")] = 1
-    P, given = tagger.probabilities(X), tagger.probabilities(X, observed)
+    given = tagger.probabilities(X, observed)
     assert (given[:, tagger.place("calm")] == 1).all()
     assert (given[:, tagger.place("peaceful")] > P[:, tagger.place("peaceful")]).all()
     assert not np.allclose(given[:, 0], P[:, 0])
@@ -275,13 +261,6 @@ def test_observed_tags_count_for_both():
 def test_the_weights_of_own_and_prior(weight, p):
     mixed = mix(np.array([0.9], np.float32), np.array([0.2], np.float32), np.float32(weight))
     assert mixed == pytest.approx(p, abs=1e-6)
-
-
-def test_the_built_in_part_of_a_model_is_the_file():
-    _, stored = beside(1.0, False)
-    arrays, about = from_bytes(stored.bytes)
-    assert arrays[PART].tobytes() == BUILTIN_FILE.read_bytes()
-    assert Tagger(replace(stored, bytes=to_bytes(arrays, about))).n_own == 2
 
 
 def test_how_often_tags_that_people_checked_are_right_and_which_are_sure():

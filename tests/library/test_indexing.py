@@ -163,6 +163,9 @@ def test_what_becomes_of_tracks_whose_files_change(
     album = music / "album"
     for number in (1, 2, 3):
         say(library, "ann", number, ["mine"])
+    model = library.models.add(a_model(1))
+    library.predictions.put(model, [1, 2, 3], [[0.5]] * 3)
+    sounds = [library.tracks.get(number).sound for number in (1, 2, 3)]
     act(album / "0.flac", album / "1.flac")
     if not {"changed", "new"} & expected.keys():
         never_read(read=False)
@@ -179,28 +182,18 @@ def test_what_becomes_of_tracks_whose_files_change(
     assert {name: sorted(paths) for name, paths in found.items()} == expected
     present = {one.id: short(one.path) for one in library.tracks.all()}
     assert {number: path for number, path in enumerate(tracks.split(), 1) if path != "-"} == present
-    have, _ = library.tracks.features([*present], extractor=extractor_key(LEVEL))
+    have, X = library.tracks.features([*present], extractor=extractor_key(LEVEL))
     assert have.tolist() == [*present]
+    heard = [features_of_file(album / f"{path}.flac", LEVEL) for path in present.values()]
+    np.testing.assert_array_equal(X, heard)
+    same = [1, 2, 3][len(expected.get("changed", ())) :]  # what was predicted of them is kept
+    assert library.predictions.columns(model, [0])[0].tolist() == same
+    assert [n for n in (1, 2, 3) if library.tracks.get(n).sound == sounds[n - 1]] == same
     assert in_force(library) == {("ann", number, "mine"): 1 for number in (1, 2, 3)}
     never_read()
     again = run()  # the folders of before
     assert again.unchanged + len(again.copies) == n_files(again)
     assert again.missing == []  # said once
-
-
-def test_what_was_predicted_of_another_sound_is_dropped(library, run, music):
-    run(music)
-    path = music / "album" / "0.flac"
-    before = track_at(library, path)
-    old = features(library, before)
-    model = library.models.add(a_model(1))
-    library.predictions.put(model, [before.id, before.id + 1], [[0.5], [0.5]])
-    write(path, 50)
-    run(music)
-    after = track_at(library, path)
-    assert after.sound != before.sound
-    assert not np.array_equal(features(library, after), old)
-    assert library.predictions.columns(model, [0])[0].tolist() == [before.id + 1]
 
 
 @pytest.mark.parametrize("dated", [False, True], ids=["the same", "with another date"])
@@ -295,8 +288,7 @@ def test_tags_that_hang_their_reader_are_reported_and_the_rest_goes_on(library, 
 
 def test_formats_whose_tags_are_not_known_go_without(library, run, tmp_path):
     path = write(tmp_path / "music" / "a.au", 3)
-    report = run(tmp_path / "music")
-    assert report.complete
+    assert run(tmp_path / "music").complete
     track = track_at(library, path)
     assert (track.title, track.file_tags) == (None, {})
     path.rename(path.with_name("b.au"))
@@ -321,8 +313,15 @@ def test_another_extractor_computes_all_anew_and_keeps_what_there_was(library, r
     assert (report.unchanged, len(report.unreadable)) == (0, 3)
 
 
-def test_a_folder_that_is_not_there_says_nothing_of_its_tracks(library, run, music, tmp_path):
-    run(music)
+def test_only_what_is_named_or_there_says_anything_of_its_tracks(library, run, music, tmp_path):
+    other = write(tmp_path / "other" / "x.flac", 9)
+    run(music, other.parent)
+    other.unlink()
+    assert run(music).missing == []
+    assert run(other.parent).missing == [str(other)]
+    report = run(music / "album" / "0.flac")  # a single file
+    assert (report.unchanged, report.missing) == (1, [])
+    library.settings.set(FOLDERS, [str(music)])
     music.rename(tmp_path / "unmounted")
     report = run()
     assert (report.missing, report.complete) == ([], False)
@@ -334,16 +333,6 @@ def test_a_folder_that_is_not_there_says_nothing_of_its_tracks(library, run, mus
     for named, message in (((), "Name a folder"), ((tmp_path / "x",), "no file or folder .*x")):
         with pytest.raises(LibraryError, match=message):
             run(*named)
-
-
-def test_only_what_was_named_is_looked_at(library, run, music, tmp_path):
-    other = write(tmp_path / "other" / "x.flac", 9)
-    run(music, tmp_path / "other")
-    other.unlink()
-    assert run(music).missing == []
-    assert run(tmp_path / "other").missing == [str(other)]
-    report = run(music / "album" / "0.flac")  # a single file
-    assert (report.unchanged, report.missing) == (1, [])
 
 
 def test_a_run_that_is_interrupted_goes_on(library, run, music, monkeypatch):

@@ -90,9 +90,15 @@ def open_later(place, monkeypatch, *statements):
         return Library.open(place, create=False)
 
 
-def test_an_older_library_is_migrated(place, monkeypatch):
+def test_an_older_library_is_migrated_and_a_migration_that_fails_changes_nothing(
+    place, monkeypatch
+):
     with Library.open(place) as library:
         add_tracks(library, 2)
+    with pytest.raises(LibraryError, match="syntax error"):
+        open_later(place, monkeypatch, "DROP TABLE prediction", "no such statement")
+    with Library.open(place) as library:
+        assert library.predictions.columns(1, [0])[0].tolist() == []
     colour = ("ALTER TABLE track ADD COLUMN colour TEXT", "UPDATE track SET colour = 'red'")
     with open_later(place, monkeypatch, *colour) as library, library.connect() as connection:
         assert connection.execute(sa.text("SELECT colour FROM track")).all() == [("red",)] * 2
@@ -105,14 +111,6 @@ def test_a_library_from_before_the_last_unreleased_version_is_refused(place):
     engine.dispose()
     with pytest.raises(LibraryError, match="0007"):
         Library.open(place)
-
-
-def test_a_migration_that_fails_changes_nothing(place, monkeypatch):
-    Library.open(place).close()
-    with pytest.raises(LibraryError, match="syntax error"):
-        open_later(place, monkeypatch, "DROP TABLE prediction", "no such statement")
-    with Library.open(place) as library:
-        assert library.predictions.columns(1, [0])[0].tolist() == []
 
 
 def test_where_there_is_no_library_none_is_left_behind(place, tmp_path):
@@ -145,12 +143,6 @@ def test_another_programs_database_is_left_alone(place):
 def test_other_places_are_refused(place, message):
     with pytest.raises(LibraryError, match=message):
         Library.open(place)
-
-
-def test_a_server_that_is_not_there_is_one_clear_error(tmp_path):
-    with pytest.raises(LibraryError, match=r"cannot be used: connection") as caught:
-        Library.open(f"postgresql://me:secret@/db?host={tmp_path}")
-    assert "secret" not in str(caught.value)
 
 
 def test_the_default_place(tmp_path, monkeypatch):
@@ -235,6 +227,7 @@ def test_threads_that_wait_to_write_leave_connections_to_readers(place):
 @pytest.mark.parametrize(
     ("url", "shown"),
     [
+        ("postgresql://ann:hush-hush@/music?host=/nowhere", "music"),
         ("postgresql://ann:hush-hush@nowhere.invalid/music", "music"),
         ("postgresql://ann:hush-hush@nowhere.invalid", "library"),
         ("postgresql://nowhere.invalid/music?password=hush-hush&connect_timeout=1", "music"),
@@ -243,7 +236,7 @@ def test_threads_that_wait_to_write_leave_connections_to_readers(place):
 )
 def test_a_password_is_never_shown(url, shown):
     assert database.place_name(url) == shown
-    with pytest.raises(LibraryError) as error:
+    with pytest.raises(LibraryError, match=r"cannot be used|not a valid") as error:
         Library.open(url)
     assert "hush" not in str(error.value)
 

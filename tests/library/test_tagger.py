@@ -41,7 +41,7 @@ def by_jax(rbm, y):
     return infer(params, *none, y[None].astype(np.float32), InferenceOptions())
 
 
-def test_numpy_and_jax_agree():
+def test_numpy_and_jax_agree_and_weights_of_any_size_give_probabilities():
     """Also where more damping is needed."""
     rng = np.random.default_rng(5)
     methods = set()
@@ -54,6 +54,9 @@ def test_numpy_and_jax_agree():
             tag_probabilities(m, y), expected.y[0], atol=2e-5 if k < 4 else 1e-4
         )
     assert methods == {"lbp", "lbp, damping 0.75"}
+    for size in (20.0, 100.0):
+        p = tag_probabilities(random_rbm(rng, 6, 5, size), np.full(5, np.nan))
+        assert np.all((p >= 0) & (p <= 1))
 
 
 def test_what_never_converges_is_left_to_mean_field(monkeypatch):
@@ -68,14 +71,7 @@ def test_what_never_converges_is_left_to_mean_field(monkeypatch):
     np.testing.assert_allclose(found, expected, atol=1e-9)
 
 
-def test_weights_of_any_size_give_probabilities():
-    rng = np.random.default_rng(6)
-    for size in (20.0, 100.0):
-        p = tag_probabilities(random_rbm(rng, 6, 5, size), np.full(5, np.nan))
-        assert np.all((p >= 0) & (p <= 1))
-
-
-def test_one_hidden_unit_is_exact():
+def test_one_hidden_unit_and_mean_field_of_untied_units_are_exact():
     m = TagRBM(np.array([[2.0, -1.0]]), np.array([0.3]), np.array([-0.5, 0.1]))
     y = np.array([[0, 0], [0, 1], [1, 0], [1, 1]])
     weight = np.exp(y @ m.d) * (1 + np.exp(y @ m.U[0] + m.c[0]))  # Σ over h
@@ -84,15 +80,12 @@ def test_one_hidden_unit_is_exact():
     np.testing.assert_allclose(found, weight @ y / weight.sum(), atol=1e-7)
     found = tag_probabilities(m, np.array([1.0, np.nan]), **fine)
     np.testing.assert_allclose(found, [1, weight[3] / weight[2:].sum()], atol=1e-7)
-
-
-def test_mean_field_of_untied_units_is_exact():
     m = TagRBM(np.zeros((2, 3)), np.zeros(2), np.array([-1.0, 0.0, 2.0]))
     found = mean_field(m, np.zeros((1, 1)), np.full((1, 3), np.nan), 3)[0]
     np.testing.assert_allclose(found, 1 / (1 + np.exp([1.0, 0.0, -2.0])))
 
 
-def test_numpy_takes_features_of_unit_norm_as_the_model_does():
+def test_numpy_takes_features_of_unit_norm_as_the_model_does_and_no_others():
     X, truth = small_library.world()
     model = DiscriminativeRBM(n_hidden=3, max_epochs=3, unit_norm=True, random_state=0)
     model.fit(X, pl.DataFrame(truth.astype(np.float32), schema=small_library.TAGS))
@@ -103,11 +96,8 @@ def test_numpy_takes_features_of_unit_norm_as_the_model_does():
     X[0] = model._scaling.mean  # all zeros when scaled
     few = Tagger(stored).probabilities(X)
     np.testing.assert_allclose(few, model.predict_proba(X), atol=1e-4)
-
-
-def test_features_of_another_kind_are_refused():
-    with pytest.raises(DataError, match=r"must have 6 features, got the shape \(1, 7\)"):
-        Tagger(small_library.quick_model()).probabilities(np.zeros((1, 7), np.float32))
+    with pytest.raises(DataError, match="6 features"):
+        Tagger(stored).probabilities(np.zeros((1, 7), np.float32))
 
 
 @pytest.mark.parametrize("name", ["params.U", "params.W", "params.c", "scaling.scale"])
@@ -118,12 +108,6 @@ def test_a_model_with_numbers_that_are_none_is_refused(name, value):
     more = {} if value is None else {name: np.full_like(array, value)}
     with pytest.raises(ModelFileError, match=name):
         unpack(to_bytes(arrays | more, about))
-
-
-@pytest.mark.parametrize("data", [b"", b"nonsense" * 10])
-def test_a_damaged_model_says_so(data):
-    with pytest.raises(ModelFileError, match="is damaged"):
-        unpack(data)
 
 
 @pytest.fixture

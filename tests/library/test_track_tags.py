@@ -202,20 +202,16 @@ class Together(Tagger):
         return tag_probabilities(self.rbm, observed.astype(np.float64)).astype(np.float32)
 
 
-@pytest.fixture(scope="module")
-def smoothed():
+def test_smoothing_keeps_what_was_denied_and_suggestions_are_those_of_the_smoother():
+    is_anns = pl.col("person") == "ann"
+    assert can_smooth(opinions())  # which needs tracks that several people tagged
+    assert not can_smooth(opinions().filter(is_anns))
+    assert not can_smooth(opinions().filter(is_anns | (pl.col("track_id") < 20)))
     labels_of, together = learn_smoothing(opinions(), judge(opinions()), TAGS, seed=0)
-    return labels_of(np.arange(1, 41)), together
-
-
-def test_smoothing_fills_in_what_was_left_out_and_keeps_what_was_denied(smoothed):
-    rock = np.arange(1, 41) % 2 == 1
-    assert smoothed[0][rock, 0].min() > smoothed[0][~rock, 0].max()
-    assert smoothed[0][0, 3] == 0
-    assert smoothed[0][2, 3] > 0
-
-
-def test_suggestions_and_relations_are_those_of_the_smoother(smoothed):
+    labels, rock = labels_of(np.arange(1, 41)), np.arange(1, 41) % 2 == 1
+    assert labels[rock, 0].min() > labels[~rock, 0].max()  # what was left out is filled in
+    assert labels[0, 3] == 0
+    assert labels[2, 3] > 0
     said = opinions().filter(pl.col("value") > 0)
     tracks = said["track_id"].cast(pl.String)
     seen = opinions().select("person", "track_id").unique(maintain_order=True)
@@ -224,7 +220,7 @@ def test_suggestions_and_relations_are_those_of_the_smoother(smoothed):
         pairs=(seen["person"], seen["track_id"].cast(pl.String)),
     )
     order = [smoother.tags_.tolist().index(tag) for tag in TAGS]
-    tagger, counts = Together(smoothed[1]), smoother._data.y[:, order]
+    tagger, counts = Together(together), smoother._data.y[:, order]
     expected, found = smoother.suggest(["rock"]), suggest(tagger, counts, ["rock"])
     assert [one.tag for one in found] == expected["tag"].to_list()
     for name in ("probability", "usual"):
@@ -249,13 +245,6 @@ def test_with_one_person_the_model_itself_tells_what_goes_together(monkeypatch):
             related(tagger, None, tag)
     with pytest.raises(DataError, match="at least one tag"):
         suggest(tagger, None, [])
-
-
-def test_smoothing_needs_tracks_that_several_people_tagged():
-    said = opinions()
-    assert can_smooth(said)
-    assert not can_smooth(said.filter(pl.col("person") == "ann"))
-    assert not can_smooth(said.filter((pl.col("person") == "ann") | (pl.col("track_id") < 20)))
 
 
 def test_what_people_said_counts_first_and_the_model_where_few_said_so(tmp_path):

@@ -35,6 +35,7 @@ from harmonium.library.tagger import Tagger, thresholds_for
 
 KILLED = HELPERS / "killed.py"
 QUICK = functools.partial(fitting.fit, to_try=(Hyperparameters(0.01, 0.1),), n_hidden=10)
+SMALL = functools.partial(QUICK, n_hidden=5)
 
 
 @pytest.fixture(scope="module")
@@ -51,25 +52,30 @@ def learnt(tmp_path_factory):
         yield library, stored, ids, X, truth, steps
 
 
-def test_the_tags_are_learnt_and_the_score_is_that_of_tracks_not_heard(learnt):
-    _, stored, _, X, truth, _ = learnt
+def test_the_tags_are_learnt_stored_and_scored_by_tracks_not_heard(learnt):
+    library, stored, ids, X, truth, _ = learnt
     scores = {tag["tag"]: tag for tag in stored.report["tags"]}
     assert set(scores) == {*TAGS, NOISE}
-    P = Tagger(stored).probabilities(X[60:])
+    current = library.models.current()
+    assert current.id == stored.id
+    tagger = Tagger(current)
+    P = tagger.probabilities(X[60:])
     order = [stored.vocabulary.index(tag) for tag in TAGS]
     unheard = fitting.score_tags(truth[60:].astype(np.float32), P[:, order])
     held_out = np.array([scores[tag]["auc"] for tag in TAGS])
     assert held_out.mean() > 0.75
     assert abs(held_out.mean() - unheard.auc.mean()) < 0.15
     assert all(scores[tag]["learnt"] for tag in ("rock", "jazz"))
+    held_ids, held_out = tagger.held_out
+    np.testing.assert_array_equal(held_ids, ids[:60])
+    assert np.abs(held_out - tagger.probabilities(X[:60])).max() > 0.01  # not of the same model
+    np.testing.assert_allclose(tagger.rates * 60, [one["examples"] for one in scores.values()])
 
 
 def test_the_report_says_what_was_done_and_nothing_reaches_a_tag_not_learnt(learnt):
     _, stored, _, _, truth, steps = learnt
     report = stored.report
-    assert report["tracks"] == 60
-    assert report["people"] == 1
-    assert report["folds"] == 5
+    assert (report["tracks"], report["people"], report["folds"]) == (60, 1, 5)
     assert not report["smoothing_tried"]
     assert [one["tag"] for one in report["left_out"]] == ["seldom"]
     assert report["left_out"][0]["missing"] == 4
@@ -80,19 +86,6 @@ def test_the_report_says_what_was_done_and_nothing_reaches_a_tag_not_learnt(lear
     for tag, threshold in zip(stored.report["tags"], stored.thresholds, strict=True):
         assert (threshold == fitting.UNREACHABLE) != tag["learnt"]
         assert (tag["threshold"] is None) != tag["learnt"]
-
-
-def test_what_is_stored_is_what_is_used(learnt):
-    library, stored, ids, X, _, _ = learnt
-    current = library.models.current()
-    assert current.id == stored.id
-    tagger = Tagger(current)
-    held_ids, held_out = tagger.held_out
-    np.testing.assert_array_equal(held_ids, ids[:60])
-    assert np.abs(held_out - tagger.probabilities(X[:60])).max() > 0.01  # not of the same model
-    np.testing.assert_allclose(
-        tagger.rates * 60, [tag["examples"] for tag in stored.report["tags"]]
-    )
 
 
 def stopping_at(step):
@@ -133,7 +126,7 @@ def test_what_is_stored_says_what_the_estimator_says():
     """NumPy alone gives the mean of the members' log-odds, with and without observed tags."""
     X, truth = small_library.world(120)
     examples = TrainingSet(X[:60], truth[:60].astype(np.float32), np.arange(60), TAGS)
-    found, _ = fitting.fit(examples, to_try=(Hyperparameters(0.01, 0.1),), n_hidden=5)
+    found, _ = SMALL(examples)
     assert found.params_.U.shape == (5, 5, len(TAGS))
     known = np.full((60, 5), np.nan, np.float32)
     known[::2, 1] = 1
@@ -196,7 +189,7 @@ def test_too_little_to_learn_from_says_what_is_needed(library):
         train(library)
     frame = pl.DataFrame({"person": "bob", "track_id": np.arange(13, 31), "tag": "birds"})
     library.opinions.add_triples(frame, change=new_change(library))
-    with pytest.raises(DataError, match="No tag has 25 tracks"):
+    with pytest.raises(DataError, match=r"No tag has 25 tracks.*'birds', which needs 7 more"):
         train(library, TrainingOptions(min_examples=25))
     assert library.models.current() is None
 
@@ -207,12 +200,8 @@ def test_smoothed_labels_are_tried_and_many_tracks_are_searched_by_a_share(monke
     Y = truth.astype(np.float32)
     soft = np.where(Y == 1, 0.9, 0.1).astype(np.float32)
     steps = []
-    model, candidates = fitting.fit(
-        TrainingSet(X, Y, np.arange(80), TAGS, smoothed=soft),
-        to_try=(Hyperparameters(0.01, 0.1),),
-        n_hidden=5,
-        progress=lambda *step: steps.append(step),
-    )
+    examples = TrainingSet(X, Y, np.arange(80), TAGS, smoothed=soft)
+    model, candidates = SMALL(examples, progress=lambda *step: steps.append(step))
     assert {one.hyperparameters.smoothed for one in candidates} == {False, True}
     assert candidates[0].auc == max(one.auc for one in candidates)
     assert steps[-1] == ("Fitting", 3, 3)
@@ -226,7 +215,7 @@ def test_a_tag_of_one_artist_cannot_be_judged():
     Y = (np.arange(40)[:, None] < 4).astype(np.float32)
     examples = TrainingSet(X, Y, np.arange(40) // 4, ("rock",))
     with pytest.raises(DataError, match="by one artist"):
-        fitting.fit(examples, to_try=(Hyperparameters(0.01, 0.1),), n_hidden=5)
+        SMALL(examples)
 
 
 def test_more_tracks_mean_fewer_passes_and_less_patience():
@@ -238,25 +227,18 @@ def test_more_tracks_mean_fewer_passes_and_less_patience():
     assert patience == [100, 62, 50, 40, 10]
 
 
-def tracks(n, *, artist=None, album=None, title=None):
-    return [(i, *(f and f(i) for f in (artist, album, title))) for i in range(n)]
-
-
-def test_tracks_that_sound_alike_stay_together():
-    many = tracks(60, artist=lambda i: f"Artist {i // 3}", album=lambda i: "Best of")
-    groups, by = group_tracks(many)
-    assert by == "artist"
-    assert len(set(groups)) == 20
-    few = tracks(60, artist=lambda i: f"Artist {i % 2}", album=lambda i: f"Album {i // 4}")
-    groups, by = group_tracks(few)
-    assert by == "album"
-    assert len(set(groups)) == 30  # an album of two artists is two
-    unknown, by = group_tracks(tracks(60))
-    assert by == "track"
-    assert len(set(unknown)) == 60
-    same, by = group_tracks(tracks(60, artist=lambda i: "Ann", title=lambda i: "Song"))
-    assert by == "track"
-    assert len(set(same)) == 60
+@pytest.mark.parametrize(
+    ("about", "by", "n"),
+    [
+        (lambda i: (f"Artist {i // 3}", "Best of", None), "artist", 20),
+        (lambda i: (f"Artist {i % 2}", f"Album {i // 4}", None), "album", 30),  # of each artist
+        (lambda i: (None, None, None), "track", 60),
+        (lambda i: ("Ann", None, "Song"), "track", 60),
+    ],
+)
+def test_tracks_that_sound_alike_stay_together(about, by, n):
+    groups, found = group_tracks([(i, *about(i)) for i in range(60)])
+    assert (found, len(set(groups))) == (by, n)
 
 
 def test_the_example_of_the_page_runs(tmp_path, monkeypatch, capsys):
@@ -282,10 +264,6 @@ def test_killed_while_the_model_is_stored(tmp_path):
         assert library.models.list() == []
         number = library.models.add(small_library.quick_model())
         assert library.models.current().id == number
-
-
-LONG = pytest.mark.long
-SMALL = functools.partial(fitting.fit, to_try=(Hyperparameters(0.01, 0.1),), n_hidden=5)
 
 
 def test_a_full_disk_is_said_before_anything_is_written(tmp_path, monkeypatch):
@@ -333,7 +311,9 @@ def test_a_fit_from_files_is_that_of_the_same_rows_in_memory(tmp_path):
     assert there.to_bytes()[:8] == here.to_bytes()[:8]
 
 
-@pytest.mark.parametrize("people", [("ann",), pytest.param(("ann", "bob", "cy"), marks=LONG)])
+@pytest.mark.parametrize(
+    "people", [("ann",), pytest.param(("ann", "bob", "cy"), marks=pytest.mark.long)]
+)
 def test_a_library_larger_than_memory_is_learnt_from_as_a_whole(tmp_path, monkeypatch, people):
     monkeypatch.setattr(train_module, "fit", SMALL)
     monkeypatch.setattr(train_module, "MAX_IN_MEMORY", 25)
