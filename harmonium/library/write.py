@@ -104,8 +104,7 @@ class WritePlan:
 
     def count_predicted(self, model: StoredModel) -> int:
         """How many predicted tags that would be added are among those that a model has learnt."""
-        learnt = zip(model.vocabulary, model.learnt, strict=True)
-        names = {tag for tag, is_learnt in learnt if is_learnt}
+        names = {model.vocabulary[j] for j in np.flatnonzero(model.learnt)}
         return sum(normalise_tag(tag) in names for one in self.files for tag in one.new_guesses)
 
 
@@ -164,6 +163,7 @@ def wanted_tags(
     predicted: bool = True,
     owner: Owner | None = None,
     precision: float | None = None,
+    tagless: bool = True,
 ) -> Iterator[tuple[Track, ScoredTags]]:
     """(track, its tags) of each track, in this order.
 
@@ -177,6 +177,7 @@ def wanted_tags(
     people, predicted : whether what people say and what the model predicts is wanted
     owner : whose predictions: of tags learnt from the library, of built-in ones, or both
     precision : as of `Snapshot.write_thresholds`
+    tagless : whether tracks come, too, that get no tags
     """
     snapshot = library.snapshot()
     if predicted and not people and snapshot.model is None:
@@ -192,7 +193,8 @@ def wanted_tags(
         has: dict[int, set[str]] = {}
         for number, tag in opinions.filter(pl.col("value") > 0).select("track_id", "tag").rows():
             has.setdefault(number, set()).add(tag)
-        for track in library.tracks.many(some):
+        wanted = some if tagless else [one for one in some if one in agreed or one in guessed]
+        for track in library.tracks.many(wanted):
             said = agreed.get(track.id, {})
             said = {tag: holds for tag, holds in said.items() if tag not in snapshot.hidden}
             tags = {tag: 1.0 for tag, holds in said.items() if holds and people}
@@ -216,11 +218,11 @@ def _guessed(
     if not trained.shape[1]:
         return {}
     probabilities = np.minimum(trained, stored.probabilities(model.id, ids)[:, : len(thresholds)])
+    rows, tags = np.nonzero(probabilities >= thresholds)  # not where they are NaN
+    order = np.lexsort((-probabilities[rows, tags], rows))
     found: dict[int, ScoredTags] = {}
-    for number, p in zip(ids, probabilities, strict=True):  # NaN where there are none
-        tags = np.flatnonzero(p >= thresholds)
-        order = tags[np.argsort(-p[tags], kind="stable")]
-        found[number] = {model.vocabulary[j]: float(p[j]) for j in order}
+    for i, j in zip(rows[order].tolist(), tags[order].tolist(), strict=True):
+        found.setdefault(ids[i], {})[model.vocabulary[j]] = float(probabilities[i, j])
     return found
 
 
@@ -287,7 +289,7 @@ def outline_writes(
     """
     snapshot, scores = library.snapshot(), dict[str, list[float]]()
     new: dict[int, list[str]] = {}
-    for track, tags in wanted_tags(library, ids, precision=precision):
+    for track, tags in wanted_tags(library, ids, precision=precision, tagless=False):
         there = _tags_in(tuple(text for texts in track.file_tags.values() for text in texts))
         for tag, p in tags.items():
             if tag not in there and not snapshot.has_synonym(tag, there):

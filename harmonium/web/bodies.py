@@ -199,8 +199,6 @@ Progress = answer(
     answers=read_from(int, "n"),
     right_before=int,
     right_now=int,
-    log_loss_before=read_from(float | None, "loss_before"),
-    log_loss_now=read_from(float | None, "loss_now"),
     text=str,
 )
 Question = answer("Question", Doubt, track=TrackLine)

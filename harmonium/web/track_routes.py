@@ -258,7 +258,7 @@ def _progress(found: Improvement | None) -> dict[str, Any]:
     if found is None:
         numbers = dict.fromkeys(("n", "right_before", "right_now"), 0)
         text = "No answers yet that show what was learnt."
-        return {**numbers, "loss_before": None, "loss_now": None, "text": text}
+        return {**numbers, "text": text}
     text = (
         f"Of {counted(found.n, 'answer')}, the model as it was trained predicts "
         f"{found.right_before:,} right; with what it learnt from the answers before each, "

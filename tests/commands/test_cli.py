@@ -72,7 +72,7 @@ def test_help_lists_every_command_and_imports_none():
         assert summary.split(",")[0].split()[0] in said
     assert not HEAVY & {name.partition(".")[0] for name in loaded}
     own = {name for name in loaded if name.startswith("harmonium.")}
-    assert own == {"harmonium.cli", "harmonium.errors", "harmonium.commands"}
+    assert own == {f"harmonium.{name}" for name in ("cli", "errors", "commands", "estimators")}
 
 
 def program(body):

@@ -94,8 +94,7 @@ def tracks_without_genre(
     """
     given = judged.filter(pl.col("label") == 1).select("track_id", "tag").rows()
     known = Counter(number for number, tag in given if kind_of(tag, kinds) == "genre")
-    n_single = sum(n == 1 for n in known.values())
-    in_column = 2 * len(known) > len(ids) and 3 * n_single > 2 * len(known)
+    in_column = 2 * len(known) > len(ids) and 3 * [*known.values()].count(1) > 2 * len(known)
     found = set(ids.tolist() if in_column else vague.tolist())
     for some in row_blocks(len(ids)) if len(found) < len(ids) else ():
         for track in library.tracks.many(ids[some]):
