@@ -31,7 +31,7 @@ if TYPE_CHECKING:  # matplotlib is slow to import
 # Okabe and Ito's colours, which people with any colour vision tell apart.
 COLOURS = ("#0072B2", "#009E73", "#D55E00", "#CC79A7", "#56B4E9", "#E69F00")
 MARKS_HZ = (100, 400, 800, 1600, 3200, 6400)
-MIN_DEPTH = 0.05  # of the scale of modulations
+MIN_DEPTH = 0.05  # that the scale of modulations reaches
 SIZE = (11.0, 8.5)  # inches of a clip's picture
 
 WIDTH, HEIGHT = 1200, 128  # pixels of a track's picture: moments and mel bands

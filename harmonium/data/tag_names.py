@@ -309,7 +309,7 @@ def builtin_tree() -> GenreTree:
 
 
 @cache
-def words_that_are_no_tags() -> frozenset[str]:
+def words_that_are_not_tags() -> frozenset[str]:
     """The words of `not_tags.toml`, normalised."""
     found = read_toml(Path(__file__).with_name("not_tags.toml"), "The words that are not tags")
     return frozenset(map(normalise_tag, found["words"]))

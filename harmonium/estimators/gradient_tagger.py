@@ -278,10 +278,8 @@ class GradientTagger(TagClassifier):
             return None
         groups = np.arange(len(Y)) if groups is None else np.asarray(groups)
         check_consistent_length(Y, groups)
-        labels, seed = (
-            np.round(Y) if model_files.is_soft(Y) else Y,
-            int(self._generator().integers(2**31)),
-        )
+        labels = np.round(Y) if model_files.is_soft(Y) else Y
+        seed = int(self._generator().integers(2**31))
         for n_folds in range(min(n_models, len(np.unique(groups))), 1, -1):
             folds = grouped_folds(groups, labels, n_folds=n_folds, seed=seed)
             if all(calibration.is_rankable(labels[folds == fold]) for fold in range(n_folds)):

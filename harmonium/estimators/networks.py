@@ -146,9 +146,8 @@ class RBMTagger(GradientTagger):
 
     def _numbers_per_clip(self, params: Tree) -> int:
         shape = params.U.shape
-        by_messages = model_files.chosen_inference(vars(self))[0] != "mean_field" and not fits(
-            *shape
-        )
+        method, _ = model_files.chosen_inference(vars(self))
+        by_messages = method != "mean_field" and not fits(*shape)
         return shape[0] * shape[1] if by_messages else shape[1]
 
     def _penalty(self, params: Tree) -> Penalty:

@@ -373,11 +373,9 @@ class Snapshot:
     @_part
     def curves(self) -> list[PrecisionCurve]:
         """The precision curves of the model in use, by place; none if it has none."""
-        return (
-            []
-            if self.model_id is None
-            else precision_curves(self.library.models.get(self.model_id))
-        )
+        if self.model_id is None:
+            return []
+        return precision_curves(self.library.models.get(self.model_id))
 
     def write_precision(self, precision: float | None) -> dict[str, float]:
         """Tag → how often it is right from its threshold on, by the median of what that may be."""

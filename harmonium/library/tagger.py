@@ -50,7 +50,7 @@ from harmonium.data.tag_names import (
     NO_TAG,
     builtin_tree,
     normalise_tag,
-    words_that_are_no_tags,
+    words_that_are_not_tags,
 )
 from harmonium.errors import DataError, LibraryError, ModelFileError
 from harmonium.estimators import model_files
@@ -687,7 +687,7 @@ def builtin_aliases() -> dict[str, str]:
 def builtin_kinds() -> dict[str, str]:
     """Tag → its kind, for the genres of the built-in tree and the words of the built-in model."""
     tree = builtin_tree()
-    kinds = dict.fromkeys(words_that_are_no_tags(), NO_TAG)
+    kinds = dict.fromkeys(words_that_are_not_tags(), NO_TAG)
     kinds |= dict.fromkeys([*tree.aliases, *tree.parents], "genre")
     own = {tag: kind for kind, table in _vocabulary().items() for tag in table["tags"]}
     own = {tag: kind.replace(FEATURE, "mood") for tag, kind in own.items()}

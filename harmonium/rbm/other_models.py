@@ -175,9 +175,8 @@ class CrossEntropy(gradients.WithoutNoise):
 
         def loss(params: Any) -> tuple[Array, Array]:
             logits = self.logits(params, batch.u)
-            return -jnp.sum(gradients.log_probabilities(logits, batch)) / gradients.total_weight(
-                batch
-            ), logits
+            total = jnp.sum(gradients.log_probabilities(logits, batch))
+            return -total / gradients.total_weight(batch), logits
 
         gradient, logits = jax.grad(loss, has_aux=True)(params)
         return gradient, logits

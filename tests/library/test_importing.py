@@ -455,7 +455,7 @@ def test_the_fields_of_kinds_and_tags_are_remembered(library):
         library.write_fields({"mood": "title"})
 
 
-def test_words_that_are_no_tags_are_ignored_and_a_library_may_change_the_list(library, tmp_path):
+def test_words_that_are_not_tags_are_ignored_and_a_library_may_change_the_list(library, tmp_path):
     genres = ["Other", "(12)", "255", "Jazz", "-", "Misc", "Unknown; Rock"]
     library.tracks.put(
         Track(f"/{k}", f"{k}", file_tags={"genre": [text]}) for k, text in enumerate(genres)

@@ -389,7 +389,7 @@ def test_a_single_track_is_like_nothing(library):
     assert (ids.tolist(), near.tolist()) == ([1], [0])
 
 
-def test_words_that_are_no_tags_find_names_and_what_cannot_be_asked_is_refused(world):
+def test_words_that_are_not_tags_find_names_and_what_cannot_be_asked_is_refused(world):
     library, *_ = world
     hits = library.search("song 17").hits
     assert [(hit.track.title, hit.probability) for hit in hits] == [("Song 17", None)]
