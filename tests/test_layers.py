@@ -22,9 +22,10 @@ ALLOWED = {
     "library": {"engine", "data", "audio", "estimators", "evaluation"},
     "demo": {"engine", "data", "synthetic", "audio", "estimators", "evaluation", "library"},
     "web": {"engine", "data", "audio", "library"},
+    "connect": {"engine", "data", "audio", "library"},
     "commands": {
         *("engine", "data", "synthetic", "audio", "estimators", "evaluation"),
-        *("experiments", "library", "web", "demo"),
+        *("experiments", "library", "web", "demo", "connect"),
     },
     "__main__": {"cli"},
     "cli": {"commands", "data", "audio", "experiments", "library", "web", "estimators", "demo"},
