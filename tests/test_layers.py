@@ -42,12 +42,12 @@ RESERVED = {
 BELOW_SNAPSHOT = {"library", "search", "tagger"}
 # What a room of the collection may import of the others, but for the names of types.
 ROOMS = {
-    **{key: set() for key in ("store", "filetags", "builtin")},
+    **{key: set() for key in ("store", "filetags", "builtin", "paths")},
     **{key: {"store"} for key in ("library", "export", "search")},
     **{key: {"store", "library", "filetags"} for key in ("index", "imports")},
     "__init__": {"library"},
     "tagger": {"store", "library", "index", "search"},
-    "snapshot": {"store", *BELOW_SNAPSHOT},
+    "snapshot": {"store", "paths", *BELOW_SNAPSHOT},
     "answers": {"store", "snapshot", "learning", *BELOW_SNAPSHOT},
     "tags": {"store", "snapshot", "answers", *BELOW_SNAPSHOT},
     "tagging": {"store", "library", "index", "snapshot", "tagger"},

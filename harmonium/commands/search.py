@@ -29,10 +29,13 @@ def search(
     ),
     library: str | None = options.LIBRARY,
     like: str | None = value("TRACK", f"Tracks that sound like this one. {options.TRACK_HELP}"),
+    start: str | None = value("TRACK", "With --to: a path of -n tracks by sound.", "--from"),
+    end: str | None = value("TRACK", "Where the path of --from ends.", "--to"),
     sort: str | None = value(
         "ORDER",
-        "Sort by probability, likeness, name, added (newest first) or an audio feature: energy "
-        "(highest first), -energy (lowest first).",
+        "Sort by probability, likeness, name, added (newest first), smooth (the first -n tracks, "
+        "each similar to the one before) or an audio feature: energy (highest first), -energy "
+        "(lowest first).",
     ),
     limit: int = number(20, "Show at most N tracks.", "--limit", "-n"),
     min_probability: float | None = probability(
@@ -62,15 +65,19 @@ def search(
     100 % is the same, 0 % an average pair of tracks. This needs no model, only `harmonium
     index`.
 
+    With --from and --to, tracks lead from one to the other in small steps, and are shown with the
+    similarity to the one before. Those between match the query.
+
     Example: harmonium search jazz -rock --playlist evening.m3u8
     Example: harmonium search jazz energy:0.7.. --sort valence
+    Example: harmonium search --from calm.mp3 --to loud.mp3 -christmas
     In Python: library.search("jazz -rock"), library.similar("song.mp3")
     Exit codes: 0 something was found; 1 nothing was found; 2 the query is invalid.
     """
     from harmonium.files import check_writable
     from harmonium.library.export import PLAYLIST_ENDINGS, can_be_listed, check_export
 
-    if not query and like is None and not predicted and sort is None:
+    if not query and like is None and start is None and not predicted and sort is None:
         raise DataError("Search for tags, for tracks like another (--like), or both.")
     if playlist is not None:
         check_writable(playlist.expanduser(), PLAYLIST_ENDINGS)
@@ -78,7 +85,7 @@ def search(
         check_export(export.expanduser())
     out, owner = Output(as_json), options.owner_of(only_own, only_built_in)
     if min_probability is None:
-        min_probability = 0.05 if sort in (None, "probability") else 0.3
+        min_probability = 0.05 if sort in (None, "probability", "smooth") and start is None else 0.3
     with options.opened(library) as opened, out.bar("comparing") as progress:
         found = opened.search(
             " ".join(query or []),
@@ -89,6 +96,8 @@ def search(
             owner=owner,
             order=sort and sort.strip(),
             features=as_json,
+            start=start,
+            end=end,
             progress=progress,
         )
         tracks = [hit.track for hit in found]

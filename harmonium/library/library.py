@@ -412,6 +412,8 @@ class Library:
         order: str | None = None,
         name: str = "",
         features: bool = False,
+        start: TrackName | None = None,
+        end: TrackName | None = None,
         progress: Progress | None = None,
     ) -> "SearchResult":
         """The tracks that match a query, or are like a track, or both; the best first.
@@ -424,21 +426,26 @@ class Library:
         min_probability : skip less likely tracks
         predicted : whether to skip tracks that people gave these tags
         owner : whose tags the model may predict: "own", "built-in", or None for both
-        order : "probability", "likeness", "name", "added", or an audio feature such as "energy",
-            the highest first; "-energy" the lowest first
+        order : "probability", "likeness", "name", "added", "smooth" (the best ones, each similar to
+            the one before), or an audio feature such as "energy", the highest first; "-energy" the
+            lowest first
         name : words that a track's title, artist, album and file name must have between them
         features : whether hits have all audio features; else those of the query and the order
+        start, end : two tracks; finds a path by sound from one to the other, with ``limit`` stops
+            that match the query
         """
-        if not (text or "").strip() and like is None and order is None:
+        named = [None if one is None else self.track(one).id for one in (like, start, end)]
+        if not (text or "").strip() and order is None and named == [None] * 3:
             raise DataError("Search for tags, for tracks like another (--like), or for both.")
         if limit < 1:
             raise DataError(f"'limit' must be at least 1, got {limit}.")
-        number = None if like is None else self.track(like).id
-        if number is not None:
-            update_sound_vectors(self, progress)
+        like_id, start_id, end_id = named
         question = modules.snapshot.Question(
-            (text or "").strip(), number, order, min_probability, owner, predicted, name, features
+            *((text or "").strip(), like_id, order, min_probability, owner, predicted, name),
+            *(features, start_id, end_id, limit),
         )
+        if question.is_ordered_by_sound or like is not None:
+            update_sound_vectors(self, progress)
         return self.snapshot().search(question, limit, offset, count=False)
 
     def audio_features(self, track: TrackName) -> dict[str, float]:

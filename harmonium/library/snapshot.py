@@ -25,7 +25,17 @@ from harmonium.data.tag_names import (
 )
 from harmonium.errors import DataError, UnknownTagError, did_you_mean
 from harmonium.library.library import Library
-from harmonium.library.search import SOURCES, Found, Query, feature_place, parse, rank
+from harmonium.library.paths import MAX_STOPS, pool_between, smooth_order, smoothest
+from harmonium.library.search import (
+    SOURCES,
+    Found,
+    Query,
+    feature_place,
+    parse,
+    rank,
+    similarities,
+    similarity_matrix,
+)
 from harmonium.library.store.database import LibraryVersion, batches
 from harmonium.library.store.models import Owner, Steps, packed, unpacked
 from harmonium.library.store.opinions import Agreement, VerdictTable, agreed_tags
@@ -43,10 +53,11 @@ from harmonium.library.tagger import (
 
 T = TypeVar("T")
 ORDERS = (
-    *("probability", "likeness", "name", "added"),
+    *("probability", "likeness", "name", "added", "smooth"),
     *(sign + name for name in AUDIO_FEATURES for sign in ("", "-")),
 )
-"""By an audio feature, the highest first; with a minus, the lowest first."""
+"""By an audio feature, the highest first; with a minus, the lowest first. Smooth: the first tracks
+that are found, each similar to the one before."""
 
 N_READ = 16  # tags whose predictions are read at a time
 N_RESULTS = 16  # results of searches that are kept, for their further pages and their facets
@@ -64,6 +75,14 @@ class Question(NamedTuple):
     predicted: bool = False  # only tracks that the model adds
     name: str = ""  # words that a track's title, artist, album and file name must have between them
     features: bool = False  # all audio features of the tracks; else those of the query and order
+    start: int | None = None  # the number of a track: a path by sound from it to ``end``
+    end: int | None = None
+    stops: int = 20  # how many tracks a path or a smooth order has
+
+    @property
+    def is_ordered_by_sound(self) -> bool:
+        """Whether its tracks are chosen and ordered together, as many as ``stops``."""
+        return self.order == "smooth" or (self.start, self.end) != (None, None)
 
 
 @dataclass(frozen=True)
@@ -83,7 +102,9 @@ class Hit:
 
     track: Track
     probability: float | None  # that the track matches; None for a query without tags
-    similarity: float | None  # cosine with the track of ``like``: 1 for the same, 0 for unlike
+    similarity: float | None
+    """Cosine with the track of ``like``, or with the one before on a path: 1 for the same, 0 for
+    unlike."""
     source: str | None
     """Who says so: "people", the "model", or "nobody", where nothing speaks against it; None where
     nothing was asked."""
@@ -486,7 +507,7 @@ class Snapshot:
         """
         self._make_comparable(question)
         with self.library.reading():
-            if not (count or offset or self._is_warm):
+            if not (count or offset or self._is_warm or question.is_ordered_by_sound):
                 found = self._ranked(question)
                 hits = [
                     hit for hit in self.page(found, 0, 2 * limit) if hit.track.state == "present"
@@ -504,7 +525,10 @@ class Snapshot:
                 self._results.move_to_end(question)
                 return self._results[question]
         self._make_comparable(question)
-        found = self._ranked(question, self._named(question.name))
+        usual = question._replace(order=None) if question.order == "smooth" else question
+        found = self._ranked(usual, self._named(question.name))
+        if question.is_ordered_by_sound:
+            found = self._by_sound(question, found)
         with self._lock:
             self._results[question] = found
             while len(self._results) > N_RESULTS:
@@ -517,9 +541,40 @@ class Snapshot:
 
     def _make_comparable(self, question: Question) -> None:
         """Give all tracks the vectors that a query compares."""
-        if question.like is not None:
-            self.library.tracks.get(question.like)
+        named = [one for one in (question.like, question.start, question.end) if one is not None]
+        for one in named:
+            self.library.tracks.get(one)
+        if named or question.is_ordered_by_sound:
             update_sound_vectors(self.library)
+
+    def _by_sound(self, question: Question, found: Found) -> Found:
+        """The path between two tracks over those that were found; or some of them, reordered."""
+        start, end, sounds = question.start, question.end, self.sounds
+        model = None if self.model is None else self.model.only(question.owner)
+        if not 2 <= question.stops <= MAX_STOPS:
+            raise DataError(f"'stops' must be from 2 to {MAX_STOPS}, got {question.stops}.")
+        if start is None and end is None:
+            first = found.rows(0, min(question.stops, len(found.ids)))
+            heard = sounds.rows(found.ids[first])  # the others come last
+            order = smooth_order(similarity_matrix(self, model, found.ids[first[heard]]))
+            rows = np.append(first[heard][order], np.delete(first, heard))
+            return replace(found.only(rows), score=None)
+        if start is None or end is None or start == end or (question.like or question.order):
+            raise DataError(
+                "A path needs two different tracks, 'start' and 'end' (--from and --to), and no "
+                "'like' or 'order'."
+            )
+        tagged = self.columns([0])[0] if self.model_id is not None else np.empty(0, np.int64)
+        ids, to_start = similarities(self, model, start, tagged)
+        _, to_end = similarities(self, model, end, tagged)
+        inside = np.flatnonzero(np.isin(ids, found.ids) & (ids != start) & (ids != end))
+        apart = float(to_start[np.searchsorted(ids, end)])
+        pool = inside[pool_between(to_start[inside], to_end[inside], apart)]
+        chosen = np.array([start, *ids[pool], end])
+        matrix = similarity_matrix(self, model, chosen, (start, end))
+        path = smoothest(matrix, question.stops)
+        near = np.append(np.float32(1), matrix[path[:-1], path[1:]])
+        return Found(chosen[path], similarity=near, features=found.features)
 
     def _ranked(self, question: Question, present: Ids | None = None) -> Found:
         """The tracks that match a query, of those that are ``present``; None: of any."""

@@ -18,6 +18,7 @@ from harmonium.library.edits import RenamedTag
 from harmonium.library.export import playlist
 from harmonium.library.imports import ImportReport
 from harmonium.library.index import kept_extractor
+from harmonium.library.paths import MAX_STOPS
 from harmonium.library.snapshot import ORDERS, Question, SearchResult
 from harmonium.library.store.database import place_name
 from harmonium.library.store.schema import EXTRACTOR, FOLDERS
@@ -171,9 +172,20 @@ def _question(
         str, Query(max_length=1000, description="Words of titles, artists, albums or file names.")
     ] = "",
     features: Annotated[bool, Query(description="Give all audio features of each track.")] = False,
+    start: Annotated[
+        int | None,
+        Query(alias="from", ge=1, le=MAX_ID, description="Where a path starts: a track."),
+    ] = None,
+    end: Annotated[
+        int | None, Query(alias="to", ge=1, le=MAX_ID, description="Where the path ends.")
+    ] = None,
+    stops: Annotated[
+        int, Query(ge=2, le=MAX_STOPS, description="Tracks of a path or a smooth order.")
+    ] = 20,
 ) -> Question:
     whose = None if owner == "all" else owner
-    return Question(q.strip(), like, order, min_probability, whose, predicted, name, features)
+    asked = (q.strip(), like, order, min_probability, whose, predicted, name, features)
+    return Question(*asked, start, end, stops)
 
 
 AskedQuestion = Annotated[Question, Depends(_question)]
