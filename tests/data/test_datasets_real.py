@@ -59,7 +59,7 @@ def test_hetrec_msd(data_folder):
 
 
 def test_mulan(data_folder):
-    for name, sizes in (("emotions", (391, 202)), ("yeast", (1500, 917))):
+    for name, sizes in (("emotions", (391, 202)), ("yeast", (1500, 917)), ("birds", (322, 323))):
         splits = load(f"mulan:{name}", data_folder).splits
         assert (len(splits["train"]), len(splits["test"])) == sizes
     cal500 = load("mulan:cal500", data_folder)

@@ -152,10 +152,12 @@ def read_arff(path: Path) -> tuple[list[Attribute], Floats]:
         is_sparse = re.search(r"^@data\s*(%.*\s+)*\{", text, re.IGNORECASE | re.MULTILINE)
         kind = _arff.LOD if is_sparse else _arff.DENSE
         found = _arff.load(text, encode_nominal=True, return_type=kind)
+    # The reader leaves the backslash before a quotation mark in a name.
+    named = [(re.sub(r"\\(.)", r"\1", name), kind) for name, kind in found["attributes"]]
     kinds: dict[str, tuple[str, ...] | None] = {
-        name: () if isinstance(kind, str) else tuple(kind) for name, kind in found["attributes"]
+        name: () if isinstance(kind, str) else tuple(kind) for name, kind in named
     }
-    kinds |= {name: None for name, kind in found["attributes"] if kind == "STRING"}
+    kinds |= {name: None for name, kind in named if kind == "STRING"}
     rows = np.zeros((len(found["data"]), len(kinds)))
     for row, values in zip(rows, found["data"], strict=True):
         for at, value in values.items() if is_sparse else enumerate(values):
