@@ -52,13 +52,13 @@ class Gradient(Protocol):
     """What the training loop asks of an objective."""
 
     def noise(self, params: Any, unknown: bool) -> tuple[int, int]:
-        """How many random numbers a clip takes, as (sweeps, numbers per sweep)."""
+        """How many random numbers a clip takes, as (sweeps, numbers per sweep); or more."""
         # ``unknown`` says whether any tag of the training data is unknown.
 
     def __call__(self, params: Any, batch: Batch, noise: Array) -> tuple[Any, Array]:
         """The gradient of the mean loss, and logits (B, C) whose likelihood stands for the model's.
 
-        ``noise`` is uniform on [0, 1), (sweeps, B, numbers per sweep).
+        ``noise`` is uniform on [0, 1), (sweeps, B, numbers per sweep or more).
         """
 
 
@@ -251,10 +251,9 @@ class Sum:
     def __call__(self, params: Params, batch: Batch, noise: Array) -> tuple[Params, Array]:
         """Each from its own share of the noise."""
         unknown = len(noise) > self.noise(params, False)[0]
-        sweeps, width = self.first.noise(params, unknown)
-        other = self.second.noise(params, unknown)[1]
-        first, logits = self.first(params, batch, noise[:sweeps, :, :width])
-        second, _ = self.second(params, batch, noise[sweeps:, :, :other])
+        sweeps = self.first.noise(params, unknown)[0]
+        first, logits = self.first(params, batch, noise[:sweeps])
+        second, _ = self.second(params, batch, noise[sweeps:])
         return jax.tree.map(lambda g, more: g + self.weight * more, first, second), logits
 
 
@@ -409,8 +408,7 @@ class DrawnTags:
         """The gradient at y ~ p."""
         p = batch.y
         y = jnp.where(jnp.isnan(p), p, (noise[-1, :, : p.shape[1]] < p).astype(p.dtype))
-        width = self.gradient.noise(params, False)[1]
-        return self.gradient(params, batch._replace(y=y), noise[:-1, :, :width])
+        return self.gradient(params, batch._replace(y=y), noise[:-1])
 
 
 @dataclass(frozen=True)
@@ -439,5 +437,4 @@ class HiddenConditions:
         chances = jnp.asarray(self.a, draws.dtype)[None, :]
         a_known = something & (draws[:, 2 : 2 + len(self.a)] >= chances)
         u, a = jnp.where(u_known, batch.u, 0.0), jnp.where(a_known, batch.a, -1)
-        width = self.gradient.noise(params, False)[1]
-        return self.gradient(params, batch._replace(u=u, a=a), noise[:-1, :, :width])
+        return self.gradient(params, batch._replace(u=u, a=a), noise[:-1])

@@ -71,10 +71,10 @@ def mean_field(field: Field, y: Array, *, steps: int) -> Estimate:
 
 
 def gibbs_sweep(field: Field, y: Array, noise: Array) -> tuple[Array, Array]:
-    """h ~ p(h | y), y ~ p(y | h); gives (y, h). ``noise`` is uniform on [0, 1), (B, n + C)."""
-    n = field.U.shape[0]
+    """h ~ p(h | y), y ~ p(y | h); gives (y, h). ``noise`` is uniform on [0, 1), (B, ≥ n + C)."""
+    n, n_tags = field.U.shape
     h = (noise[:, :n] < hidden_given_tags(field, y)).astype(y.dtype)
-    y = (noise[:, n:] < tags_given_hidden(field, h)).astype(y.dtype)
+    y = (noise[:, n : n + n_tags] < tags_given_hidden(field, h)).astype(y.dtype)
     return y, h
 
 
@@ -115,7 +115,7 @@ def gibbs(
 def fill_unknown(field: Field, y: Array, noise: Array) -> Array:
     """y with the unknown tags drawn from p(y_unknown | y_known), by len(noise) Gibbs sweeps.
 
-    ``noise`` is (sweeps, B, n + C). The chain starts with the unknown tags off.
+    ``noise`` is (sweeps, B, ≥ n + C). The chain starts with the unknown tags off.
     """
     free = clamp(field, y)
     sampled, _ = lax.scan(
@@ -292,28 +292,19 @@ def _marginals(
     method, steps, damping, tolerance, seed, *_ = options
     numbers = np.float32(damping), np.float32(tolerance), np.uint32(seed), np.uint32(number)
     if method != "exact":
-        return _program(method, steps, params, *clips, *numbers)
+        return _program(method, steps, params, clips, numbers)
     with jax.enable_x64(True):
-        double = jax.tree.map(lambda array: np.asarray(array, np.float64), params)
         u, a, y = clips
-        return _program(
-            method, steps, double, u.astype(np.float64), a, y.astype(np.float64), *numbers
-        )
+        double, wide = jax.tree.map(np.float64, (params, (u, y)))
+        return _program(method, steps, double, (wide[0], a, wide[1]), numbers)
 
 
 @compiled(static_argnames=("method", "steps"))
 def _program(
-    method: Method,
-    steps: int,
-    params: Params,
-    u: Array,
-    a: Array,
-    y: Array,
-    damping: Array,
-    tolerance: Array,
-    seed: Array,
-    number: Array,
+    method: Method, steps: int, params: Params, clips: Clips, numbers: tuple[Array, ...]
 ) -> tuple[Array, Array, Array]:
+    u, a, y = clips
+    damping, tolerance, seed, number = numbers
     field = condition(params, u, a)
     if method == "lbp":
         return _by_tiles(field, y, steps, damping, tolerance)

@@ -49,14 +49,14 @@ def joint_sweep(
 ) -> tuple[Array, Array, Array]:
     """h ~ p(h | y, x), y ~ p(y | h), x ~ N(b + s Wᵀh, s I); gives (x, y, h).
 
-    ``noise`` is uniform on [0, 1), (B, n + C + D).
+    ``noise`` is uniform on [0, 1), (B, ≥ n + C + D).
     """
-    n, n_tags = params.U.shape
+    (n, n_tags), end = params.U.shape, sum(params.U.shape) + params.W.shape[1]
     field = _field(params, x)
     h = (noise[:, :n] < hidden_given_tags(field, y)).astype(x.dtype)
     y = (noise[:, n : n + n_tags] < tags_given_hidden(field, h)).astype(x.dtype)
     # the inverse of the normal distribution; the uniform numbers can be 0, where it is infinite
-    normal = jax.scipy.special.ndtri(jnp.maximum(noise[:, n + n_tags :], 2.0**-24))
+    normal = jax.scipy.special.ndtri(jnp.maximum(noise[:, n + n_tags : end], 2.0**-24))
     x = params.b[None, :] + variance * (h @ params.W) + variance**0.5 * normal
     return x, y, h
 
@@ -79,7 +79,7 @@ class JointContrastiveDivergence:
         field = _field(params, batch.u)
         start = batch.y
         if len(noise) > self.steps:
-            start = fill_unknown(field, batch.y, noise[self.steps :, :, : sum(params.U.shape)])
+            start = fill_unknown(field, batch.y, noise[self.steps :])
         x, y, h = joint_sweep(params, batch.u, start, noise[0], self.variance)
         logits = field.d + h @ field.U
         if self.steps > 1:
@@ -121,12 +121,9 @@ class Hybrid:
     ) -> tuple[JointParams, Array]:
         """α times the generative gradient plus the discriminative one; b has the first alone."""
         unknown = len(noise) > self.generative.steps + self.discriminative.noise(params, False)[0]
-        own, width = self.discriminative.noise(params, unknown)
-        first, logits = self.discriminative(
-            params.conditional(), batch, noise[len(noise) - own :, :, :width]
-        )
-        joint = self.generative.noise(params, unknown)[1]
-        second, _ = self.generative(params, batch, noise[: len(noise) - own, :, :joint])
+        joint = self.generative.noise(params, unknown)[0]
+        first, logits = self.discriminative(params.conditional(), batch, noise[joint:])
+        second, _ = self.generative(params, batch, noise[:joint])
         with_b = JointParams(**first._asdict(), b=jnp.zeros_like(params.b))
         return jax.tree.map(lambda d, g: d + self.weight * g, with_b, second), logits
 
