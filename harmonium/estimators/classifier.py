@@ -74,6 +74,7 @@ class TagClassifier(ClassifierMixin, StoredEstimator, BaseEstimator):
     )
 
     _scores_are_probabilities: ClassVar[bool] = True
+    _axes: ClassVar[tuple[str, ...]]  # of each parameter: C tags, D features, E chains
 
     @abstractmethod
     def _scores(self, X: Floats) -> Floats:
@@ -223,6 +224,12 @@ class TagClassifier(ClassifierMixin, StoredEstimator, BaseEstimator):
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "_params")
+
+    def _shapes(self) -> dict[str, tuple[int, ...]]:
+        sizes = {"C": len(self.tags_), "D": len(self._scaling.mean)}
+        sizes["E"] = getattr(self, "n_chains", 1)
+        shapes = (tuple(sizes[axis] for axis in axes) for axes in self._axes)
+        return dict(zip(self._param_type._fields, shapes, strict=True))
 
     def _learnt(self) -> tuple[Arrays, dict[str, Any]]:
         names = getattr(self, "feature_names_in_", None)

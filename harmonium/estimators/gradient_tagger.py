@@ -242,9 +242,8 @@ class GradientTagger(TagClassifier):
         if first:
             self._describe(X, targets)
             self.thresholds_ = np.full(len(self.tags_), 0.5)
-        rng = self._generator()
         clips = self._clips(X, targets.Y)
-        interrupted = self._train(rng, clips, None, fresh=first, max_epochs=1)
+        interrupted = self._descend(self._generator(), clips, None, fresh=first, max_epochs=1)
         warn_if_interrupted(self, interrupted, f" in epoch {self.n_iter_ + 1}")
         return self
 
@@ -264,7 +263,7 @@ class GradientTagger(TagClassifier):
         """Train and calibrate; gives whether training was interrupted."""
         rng = self._generator()
         known, held_out = self._hold_out(rng, X, Y, valid)
-        interrupted = self._train(rng, known, held_out, fresh=fresh)
+        interrupted = self._descend(rng, known, held_out and [held_out], fresh=fresh)
         self._calibrate(known, held_out)
         return interrupted
 
@@ -301,8 +300,7 @@ class GradientTagger(TagClassifier):
             judged.take(np.flatnonzero(folds == fold)[:MAX_HELD_OUT]).read(MAX_HELD_OUT)
             for fold in range(n_folds)
         ]
-        old = [None] * n_folds if fresh else [member._params for member in self._members()]
-        interrupted = self._descend(rng, clips, rest, valid, old)
+        interrupted = self._descend(rng, clips, valid, rest, fresh=fresh)
         self._hold_out_folds(judged, folds)
         return interrupted
 
@@ -378,38 +376,30 @@ class GradientTagger(TagClassifier):
             return LabelledClips(TableRows(X, change=self._scaling.__call__), TableRows(Y))
         return LabelledClips(self._scaling(X), Y)
 
-    def _train(
-        self,
-        rng: np.random.Generator,
-        clips: LabelledClips,
-        valid: LabelledClips | None,
-        *,
-        fresh: bool,
-        max_epochs: int | None = None,
-    ) -> bool:
-        """Train from the start or from where it is; gives whether that was interrupted."""
-        members = self._members() if not fresh else []
-        old = [member._params for member in members] or [None]
-        rows = [np.arange(len(clips.X))] * len(old)
-        return self._descend(rng, clips, rows, valid and [valid], old, max_epochs)
-
     def _descend(
         self,
         rng: np.random.Generator,
         clips: LabelledClips,
-        rows: Sequence[Ids],
         valid: Sequence[LabelledClips] | None,
-        old: Sequence[Any],
+        rows: Sequence[Ids] | None = None,
+        *,
+        fresh: bool,
         max_epochs: int | None = None,
     ) -> bool:
-        """Train members from the start, or from their old parameters, on their rows."""
-        # All stop by the mean score of their validation clips.
-        if old[0] is not None:
+        """Train one model, or a member on each of the rows; gives whether that was interrupted.
+
+        They start afresh or from where they are, and stop by the mean score of their validation
+        clips.
+        """
+        if not fresh:
             self._check_shapes()
-        starts, seeds = [], []
-        for params, own in zip(old, rows, strict=True):
-            some = clips if len(own) == len(clips.X) else clips.take(own)
-            starts.append(self._start(rng, some) if params is None else params)
+        members = [] if fresh else self._members()
+        rows = rows or [np.arange(len(clips.X))] * max(1, len(members))
+        starts, seeds = [member._params for member in members], []
+        for own in rows:
+            if fresh:
+                some = clips if len(own) == len(clips.X) else clips.take(own)
+                starts.append(self._start(rng, some))
             seeds.append(int(rng.integers(2**31)) + self.n_iter_)  # others when training goes on
         self._predictor(starts[0])  # refuses, before training, a model that could not predict
         kind, aucs = type(starts[0]), []
@@ -571,8 +561,9 @@ def fit_stacked(
         if key not in copies:
             copies[key] = model._scaling(X)
         start = list(copies).index(key) * len(X)
-        parts = [(own, valid[number])] if folds is None else _one_out(own, folds[own])
-        for known, other in parts:
+        fold = np.zeros_like(own) if folds is None else folds[own]
+        parts = [(own[fold != one], own[fold == one]) for one in np.unique(fold)]
+        for known, other in [(own, valid[number])] if folds is None else parts:
             starts.append(model._start(rng, LabelledClips(copies[key][known], T[known])))
             seeds.append(int(rng.integers(2**31)))
             teams.append(number)
@@ -627,11 +618,6 @@ def fit_stacked(
             model._hold_out_folds(LabelledClips(model._scaling(X[own]), Y[own]), places)
 
 
-def _one_out(rows: Ids, folds: Ids) -> list[tuple[Ids, Ids]]:
-    """For each fold of the rows, the rows of the others, and its own."""
-    return [(rows[folds != fold], rows[folds == fold]) for fold in np.unique(folds)]
-
-
 def _padded(arrays: Sequence[NDArray[Any]], filling: float) -> NDArray[Any]:
     """(S, longest, …), filled up at the end of the first axis."""
     padded = np.full((len(arrays), max(map(len, arrays)), *arrays[0].shape[1:]), filling)
@@ -672,22 +658,19 @@ def descend(
         penalties,
         seeds,
     )
+    n_steps = max(-(-len(own) // first.batch_size) for own in stack.rows)
+    # at least 500 steps, since in fewer a model of few clips learns nothing
+    patience = first.patience or max(20, -(-500 // n_steps))
     with epoch_progress(first, max_epochs, title) as progress:
         return train_stack(
             stack,
             Batch(*data, weights),
             batch_size=first.batch_size,
-            patience=first.patience or _usual_patience(stack.rows, first.batch_size),
+            patience=patience,
             max_epochs=max_epochs,
             on_epoch=progress,
             **options,
         )
-
-
-def _usual_patience(rows: Sequence[Ids], batch_size: int) -> int:
-    """Epochs: 20, but at least 500 steps, since in fewer a model of few clips learns nothing."""
-    n_steps = max(-(-len(own) // batch_size) for own in rows)
-    return max(20, -(-500 // n_steps))
 
 
 def begin_history(model: Any) -> None:

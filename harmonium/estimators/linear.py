@@ -38,7 +38,7 @@ class LinearParams(NamedTuple):
 class LinearTagger(TagClassifier):
     """Base of the classifiers whose score is a monotone function of a linear one."""
 
-    _param_type = LinearParams
+    _param_type, _axes = LinearParams, ("CD", "C")
 
     @property
     def coef_(self) -> Doubles:
@@ -55,10 +55,6 @@ class LinearTagger(TagClassifier):
         """d + Wx, (N, C), of scaled features."""
         # In double precision, so that a clip's score does not depend on the clips beside it.
         return X.astype(np.float64) @ self._params.W.T.astype(np.float64) + self._params.d
-
-    def _shapes(self) -> dict[str, tuple[int, ...]]:
-        n_tags = len(self.tags_)
-        return {"W": (n_tags, len(self._scaling.mean)), "d": (n_tags,)}
 
 
 # Logistic regression. --------------------------------------------------------------------------
@@ -111,14 +107,7 @@ class LogisticTagger(LinearTagger, GradientTagger):
         default=None,
     )
 
-    @available_if(lambda self: self.solver == "gradient")
-    def partial_fit(self, X: Any, y: Any, classes: Any = None) -> Self:
-        """Learn from more clips in one pass over them; with ``solver="gradient"``.
-
-        The features' scaling and the tags are those of the first call, or of ``fit``.
-        ``classes`` names the two classes of one-dimensional labels, on the first call.
-        """
-        return super().partial_fit(X, y, classes)
+    partial_fit = available_if(lambda self: self.solver == "gradient")(GradientTagger.partial_fit)
 
     def _learn(self, X: Any, Y: Floats, valid: Any, *, fresh: bool) -> bool:
         if self.solver == "gradient":
@@ -289,7 +278,7 @@ class ChainTagger(SolvedTagger):
     )
     random_state: Seed = parameter("Seed of the orders.", default=None)
 
-    _param_type = ChainParams
+    _param_type, _axes = ChainParams, ("ECD", "ECC", "EC")
 
     def _solve(self, X: Floats, Y: Floats) -> ChainParams:
         rng, n_tags = self._generator(), len(self.tags_)
@@ -317,10 +306,6 @@ class ChainTagger(SolvedTagger):
         blocks = [slice(start, start + n) for start in range(0, len(X), n)]
         parts = [_run_chains(self._params, self.orders_, X[b], observed[b]) for b in blocks]
         return np.concatenate(parts)
-
-    def _shapes(self) -> dict[str, tuple[int, ...]]:
-        E, C, D = self.n_chains, len(self.tags_), len(self._scaling.mean)
-        return {"W": (E, C, D), "V": (E, C, C), "d": (E, C)}
 
     def _learnt(self) -> tuple[Arrays, dict[str, Any]]:
         arrays, about = super()._learnt()
@@ -438,7 +423,7 @@ class CooccurrenceTagger(SolvedTagger):
         default="mean",
     )
 
-    _param_type = CooccurrenceParams
+    _param_type, _axes = CooccurrenceParams, ("C", "CC")
 
     def _solve(self, X: Floats, Y: Floats) -> CooccurrenceParams:
         beside, _ = pair_rates(Y, self.smoothing)
@@ -454,10 +439,6 @@ class CooccurrenceTagger(SolvedTagger):
         else:
             P = -np.expm1(true @ np.log1p(-np.minimum(beside, 1 - 1e-9)))
         return np.where(number > 0, P, self._params.rates).astype(np.float32)
-
-    def _shapes(self) -> dict[str, tuple[int, ...]]:
-        C = len(self.tags_)
-        return {"rates": (C,), "beside": (C, C)}
 
     def _restore(self, arrays: Arrays, about: dict[str, Any]) -> None:
         super()._restore(arrays, about)
@@ -521,7 +502,7 @@ class NaiveBayesTagger(SolvedTagger):
         "Strength of the logistic regression's penalty, above 0.", default=DEFAULT_L2
     )
 
-    _param_type = NaiveBayesParams
+    _param_type, _axes = NaiveBayesParams, ("CD", "C", "CC", "CC")
 
     def _solve(self, X: Floats, Y: Floats) -> NaiveBayesParams:
         present, absent = (rates.T for rates in pair_rates(Y, self.smoothing))
@@ -537,10 +518,6 @@ class NaiveBayesTagger(SolvedTagger):
         evidence = (observed == 1) @ L + (observed == 0) @ M
         odds = X.astype(np.float64) @ W.T + d + self.evidence_weight * evidence
         return expit(odds).astype(np.float32)
-
-    def _shapes(self) -> dict[str, tuple[int, ...]]:
-        C, D = len(self.tags_), len(self._scaling.mean)
-        return {"W": (C, D), "d": (C,), "L": (C, C), "M": (C, C)}
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -30,15 +30,6 @@ MIN_VARIANCE = 1e-12  # relative to the largest; less is rounding error in singl
 SMALL, LARGE = np.float32(1e-30), 1e15  # in single precision, whose squares it holds, too
 
 
-class Solution(NamedTuple):
-    """Weights of the C regressions on D features and M further columns."""
-
-    W: Matrix  # (C, D)
-    V: Matrix  # (C, M)
-    d: Matrix  # (C,)
-    converged: NDArray[np.bool_]  # (C,)
-
-
 class _Problem(NamedTuple):
     G: Matrix  # (N, P): coordinates, further columns, ones
     single: Single  # G in single precision
@@ -61,9 +52,10 @@ def logistic_regressions(
     *,
     more: Matrix | None = None,
     allowed: NDArray[np.bool_] | None = None,
-) -> Solution:
+) -> tuple[Matrix, Matrix, Matrix, NDArray[np.bool_]]:
     """The regressions of the columns of Y (N, C), from 0 to 1 or NaN, on X (N, D).
 
+    Gives the weights W (C, D) of X, V (C, M) of ``more`` and d (C,), and which are solved, (C,).
     The known labels of a column are neither all 0 nor all 1.
     ``more`` is (N, M), further columns; regression j uses those with ``allowed[j]``, (C, M), and
     their weights have the same penalty. A regression is done when the next step would change its
@@ -98,7 +90,7 @@ def logistic_regressions(
         parts.append(_minimise(problem))
     theta, converged = (np.hstack(part) for part in zip(*parts, strict=True))
     W = (B @ theta[:n_axes] / size).T
-    return Solution(W, theta[n_axes:-1].T, theta[-1] - W @ mean, converged)
+    return W, theta[n_axes:-1].T, theta[-1] - W @ mean, converged
 
 
 def principal_axes(X: Matrix) -> tuple[Matrix, Matrix, Matrix, Matrix]:

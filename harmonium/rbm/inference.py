@@ -301,7 +301,7 @@ def _marginals(
 
 @compiled(static_argnames=("method", "steps"))
 def _program(
-    method: Method, steps: int, params: Params, clips: Clips, numbers: tuple[Array, ...]
+    method: Method, steps: int, params: Params, clips: Any, numbers: tuple[Array, ...]
 ) -> tuple[Array, Array, Array]:
     u, a, y = clips
     damping, tolerance, seed, number = numbers
