@@ -366,15 +366,15 @@ def _windows(
         if length is not None and length <= (begin or 0):
             raise CannotDecode(f"there is no sound from {(begin or 0) / rate:.1f} s on")
         windows = plan(length, begin)
-        found: dict[Window, Floats] = {}
-        for span in _spans(windows, length):
-            found[span] = _read_span(source, span, rate)
-            missing = span.end - span.first - len(found[span])
+        found: dict[int, Floats] = {}
+        for first, end in _spans(windows, length):
+            found[first] = _read_span(source, Window(first, end), rate)
+            missing = end - first - len(found[first])
             if missing > ROUNDING:
-                length = span.end - missing
+                length = end - missing
                 break
         else:
-            return [_cut(window, found) for window in windows]
+            return [joined(found.items(), window) for window in windows]
 
 
 def _spans(windows: Iterable[Window], length: int | None) -> list[Window]:
@@ -400,16 +400,14 @@ def _read_span(source: Decoder, span: Window, rate: int) -> Floats:
     return samples[span.first - whole * unit_out :][: span.end - span.first]
 
 
-def _cut(window: Window, found: dict[Window, Floats]) -> Floats:
-    """A window out of the span that it is in, with silence where there is no sound."""
-    cut = np.zeros(window.end - window.first, np.float32)
-    for span, samples in found.items():
-        first, end = max(span.first, window.first), min(span.first + len(samples), window.end)
-        if first < end:
-            cut[first - window.first : end - window.first] = samples[
-                first - span.first : end - span.first
-            ]
-    return cut
+def joined(pieces: Iterable[tuple[int, Floats]], window: Window) -> Floats:
+    """What pieces, each from its place on, have in a window; silence where there is no sound."""
+    found = np.zeros(max(0, window.end - window.first), np.float32)
+    for place, samples in pieces:
+        skipped = max(0, window.first - place)
+        part = samples[skipped : max(skipped, window.end - place)]
+        found[place + skipped - window.first :][: len(part)] = part
+    return found
 
 
 def _units(source: Decoder, rate: int) -> tuple[int, int]:

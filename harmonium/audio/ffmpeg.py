@@ -12,7 +12,7 @@ from av.audio.frame import AudioFrame
 from av.container import InputContainer
 
 from harmonium.arrays import Floats
-from harmonium.audio.decoding import CannotDecode, mean_of_channels
+from harmonium.audio.decoding import CannotDecode, Window, joined, mean_of_channels
 
 # Containers of music and of films. Others that FFmpeg knows are no sound (pictures, text), or make
 # it open further files and addresses (playlists).
@@ -84,7 +84,10 @@ class FFmpeg:
                 pieces = self._pieces(start, count, round(lead_in * self.rate))
                 if (pieces and pieces[0][0] <= start) or start == 0:
                     break
-            return _joined(pieces, start, count)
+            if not pieces:
+                return np.zeros(0, np.float32)
+            end = max(place + len(samples) for place, samples in pieces)
+            return joined(pieces, Window(max(start, pieces[0][0]), min(start + count, end)))
 
     def _pieces(self, start: int, count: int, lead_in: int) -> list[Piece]:
         """Decoded frames with their places, from ``lead_in`` before ``start`` to past the end."""
@@ -159,20 +162,6 @@ def _mono(frame: AudioFrame) -> Floats:
     if values.dtype.kind == "u":  # silence is in the middle
         mono -= full_scale
     return mono / full_scale
-
-
-def _joined(pieces: list[Piece], start: int, count: int) -> Floats:
-    """The pieces at their places from ``start`` on; what is missing between them is silent."""
-    if not pieces:
-        return np.zeros(0, np.float32)
-    begin = max(start, pieces[0][0])
-    end = min(start + count, max(place + len(samples) for place, samples in pieces))
-    joined = np.zeros(max(0, end - begin), np.float32)
-    for place, samples in pieces:
-        skipped = max(0, begin - place)
-        part = samples[skipped : max(skipped, end - place)]
-        joined[place + skipped - begin :][: len(part)] = part
-    return joined
 
 
 class _SilentSeeks:

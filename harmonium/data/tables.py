@@ -75,11 +75,6 @@ def encode(values: pl.Series) -> Coded:
     return Coded(values.cast(pl.Enum(names)).to_physical().cast(pl.Int32).to_numpy(), names)
 
 
-def encode_all(columns: Mapping[str, pl.Series]) -> dict[str, Coded]:
-    """The codes of each of the columns."""
-    return {role: encode(values) for role, values in columns.items()}
-
-
 def compact(column: Coded) -> Coded:
     """The same rows with the names that none of them uses left out, order kept."""
     used = np.bincount(column.codes, minlength=len(column.names)) > 0
@@ -125,7 +120,7 @@ class CodedRows:
         if len(set(lengths.values())) > 1:
             given = ", ".join(f"{length:,} for '{role}'" for role, length in lengths.items())
             raise DataError(f"The columns must be of equal length, got {given}.")
-        return cls(encode_all(strings), **attributes)
+        return cls({role: encode(values) for role, values in strings.items()}, **attributes)
 
     def values(self, role: str) -> pl.Series:
         """The column of a role as strings, (n,)."""
@@ -226,10 +221,7 @@ def most_frequent(totals: NDArray[Any], names: pl.Series, n: int) -> NDArray[np.
     """Indices of the n largest totals, largest first; equal totals in alphabetical order."""
     if n < 1:
         raise DataError(f"'n', the number of tags to keep, must be at least 1, got {n}.")
-    smallest = np.partition(totals, -n)[-n] if n < len(totals) else 0
-    candidates = np.flatnonzero(totals >= smallest)
-    alphabetical = names.gather(candidates).rank("ordinal").to_numpy()
-    return candidates[np.lexsort((alphabetical, -totals[candidates]))[:n]]
+    return np.lexsort((names.rank("ordinal").to_numpy(), -totals))[:n]
 
 
 def positions(wanted: Column, names: pl.Series, *, name: str) -> NDArray[np.intp]:
@@ -275,7 +267,7 @@ def read_rows(
     file = Path(path).expanduser()
     source = file.name
     suffix = (Path(file.stem) if file.suffix.lower() == ".gz" else file).suffix.lower()
-    data = _unpacked(_bytes(file), source=source)
+    data = _unpacked(file)
     if suffix in PARQUET and delimiter is None:
         return _rows_of_parquet(data, roles, source=source)
     data = _utf8(data, encoding, source=source)
@@ -296,9 +288,10 @@ def read_rows(
     return _TextTable(data, delimiter, quote, header=header, source=source).rows(roles)
 
 
-def _bytes(file: Path) -> bytes:
+def _unpacked(file: Path) -> bytes:
+    """What is in a file, or inside if that is gzipped; by content, as names can mislead."""
     try:
-        return file.read_bytes()
+        data = file.read_bytes()
     except FileNotFoundError:
         hint = f" Its folder {file.parent} does not exist either."
         if file.parent.is_dir():
@@ -307,20 +300,16 @@ def _bytes(file: Path) -> bytes:
         raise DataError(f"There is no file {file}.{hint}") from None
     except OSError as error:
         raise DataError(f"{file} cannot be read: {error.strerror}.") from None
-
-
-def _unpacked(data: bytes, *, source: str) -> bytes:
-    """The bytes inside, if they are gzipped; by content, as names can mislead."""
     if data.startswith(b"\x1f\x8b"):
         try:
             data = gzip.decompress(data)
         except (EOFError, OSError, zlib.error) as error:
             problem = "cut short" if isinstance(error, EOFError) else "damaged"
             raise DataError(
-                f"{source} is {problem} gzip data ({error}). Get the file again."
+                f"{file.name} is {problem} gzip data ({error}). Get the file again."
             ) from None
     if not data:
-        raise DataError(f"{source} is empty (0 bytes).")
+        raise DataError(f"{file.name} is empty (0 bytes).")
     return data
 
 
@@ -459,7 +448,8 @@ class _TextTable:
         names, roles = self._names(roles)
         self.n_fields = len(names)
         self.where = find_columns(roles, names, source=self.source, header=self.header)
-        columns = encode_all(self._read_fast() or self._read_with_care())
+        read = self._read_fast() or self._read_with_care()
+        columns = {role: encode(values) for role, values in read.items()}
         left_out = {reason: lines for reason, lines in self.left_out.items() if lines}
         rows = CodedRows(columns, self.source, "line", self._lines_of, left_out)
         if not len(rows) and not left_out:

@@ -440,9 +440,7 @@ def judge(model: Any, X: Matrix, Y: Matrix, known: Known, seed: Sequence[int]) -
     labels = about.asked
     plain, scores = plain_and_corrected(model, X, about)
     aucs = auc_per_tag(labels, scores).values.tolist()
-    found: dict[str, Any] = {
-        "auc": [None if np.isnan(auc) else auc for auc in aucs],
-    }
+    found: dict[str, Any] = {"auc": [None if np.isnan(auc) else auc for auc in aucs]}
     of_clips = (auc_per_clip(labels, scores), precision_at_k_per_clip(labels, scores, k=3))
     for name, result in zip(CLIP_MEASURES, of_clips, strict=True):
         found[name] = _mean_over_clips(about.clips, result)

@@ -1,6 +1,6 @@
 """The health of a library: files, tags, and what people may have got wrong."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import combinations
 from typing import Any, NamedTuple
@@ -147,8 +147,10 @@ def near_spellings(counts: Mapping[str, int]) -> list[Spellings]:
     """Pairs of tags that differ in spaces, signs or a plural s only, or in one letter."""
     # The pair whose rarer tag is on most tracks, by ``counts``, is first.
     keys: dict[str, set[str]] = {}
-    for tag in counts:
-        for key in _keys(tag):
+    for tag in counts:  # by what it has in common with others: itself, and itself less one letter
+        plain = _letters_of(tag)
+        n_less = len(plain) if len(plain) >= MIN_LENGTH else 0
+        for key in (plain or tag, *(plain[:i] + plain[i + 1 :] for i in range(n_less))):
             keys.setdefault(key, set()).add(tag)
     pairs = {pair for same in keys.values() for pair in combinations(sorted(same), 2)}
     found = []
@@ -163,14 +165,6 @@ def _letters_of(tag: str) -> str:
     """Letters and digits alone, without a plural s."""
     letters = "".join(c for c in tag if c.isalnum())
     return letters[:-1] if len(letters) >= MIN_LENGTH and letters.endswith("s") else letters
-
-
-def _keys(tag: str) -> Iterator[str]:
-    """What a tag has in common with those that are near: itself, and itself less one letter."""
-    plain = _letters_of(tag)
-    yield plain or tag
-    if len(plain) >= MIN_LENGTH:
-        yield from (plain[:i] + plain[i + 1 :] for i in range(len(plain)))
 
 
 def _is_near(one: str, other: str) -> bool:

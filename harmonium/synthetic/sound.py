@@ -137,24 +137,19 @@ def noise(n: int, seed: int) -> Samples:
 
 
 @lru_cache(maxsize=256)
-def _sections(order: int, hertz: float | tuple[float, float], kind: str) -> NDArray[np.float32]:
+def _sections(kind: str, order: int, *hertz: int) -> NDArray[np.float32]:
     """Second-order sections of a Butterworth filter; designing one costs more than applying it."""
-    return butter(order, hertz, kind, fs=RATE, output="sos").astype(np.float32)
+    ends = hertz if len(hertz) > 1 else hertz[0]
+    return butter(order, ends, kind, fs=RATE, output="sos").astype(np.float32)
 
 
-def low_pass(x: Samples, hertz: float, *, order: int = 2) -> Samples:
-    """Butterworth low-pass filter."""
-    return sosfilt(_sections(order, round(hertz), "lowpass"), x)
+def _filtered(kind: str, x: Samples, *hertz: float, order: int = 2) -> Samples:
+    return sosfilt(_sections(kind, order, *map(round, hertz)), x)
 
 
-def high_pass(x: Samples, hertz: float, *, order: int = 2) -> Samples:
-    """Butterworth high-pass filter."""
-    return sosfilt(_sections(order, round(hertz), "highpass"), x)
-
-
-def band_pass(x: Samples, low: float, high: float) -> Samples:
-    """Butterworth band-pass filter."""
-    return sosfilt(_sections(1, (round(low), round(high)), "bandpass"), x)
+low_pass, high_pass = partial(_filtered, "lowpass"), partial(_filtered, "highpass")
+band_pass = partial(_filtered, "bandpass", order=1)
+"""Butterworth filters: of samples, and below, above or between these frequencies."""
 
 
 def rms(x: Samples) -> float:
@@ -189,11 +184,6 @@ def room_response(seconds: float, seed: int) -> Samples:
     mix = np.exp(-t / (0.3 * seconds)).astype(np.float32)
     response = (tail * mix + dull * (1 - mix)) * np.minimum(1, t / 0.015).astype(np.float32)
     return response / np.float32(np.sqrt(np.sum(response**2)) + 1e-9)
-
-
-def reverberate(x: Samples, seconds: float, *, seed: int) -> Samples:
-    """The sound that comes back from the walls, without the direct one."""
-    return fftconvolve(x, room_response(round(seconds, 2), seed))[: len(x)]
 
 
 def old_recording(x: Samples, *, seed: int) -> Samples:
@@ -531,7 +521,8 @@ def render(clip: SyntheticClip, seconds: float) -> Samples:
         sound *= np.float32(10 ** (part.gain / 20) / max(active_rms(sound), quietest))
         dry += sound
         send += np.float32(wet) * sound
-    mix = dry + reverberate(send, clip.track.room, seed=clip.track.seed)
+    walls = room_response(round(clip.track.room, 2), clip.track.seed)
+    mix = dry + fftconvolve(send, walls)[:n]
     if clip.track.lofi:
         mix = old_recording(mix, seed=clip.seed)
     mix *= np.float32(10 ** (clip.loudness / 20) / (rms(mix) + 1e-9))

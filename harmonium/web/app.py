@@ -60,14 +60,11 @@ def create_app(settings: ServerSettings) -> FastAPI:
     }
     for routes in (library_routes, track_routes):
         app.include_router(routes.router, prefix=PREFIX, responses=errors)
-    app.add_api_route("/", _page, include_in_schema=False)
+    page = STATIC / "index.html"
+    app.add_api_route("/", lambda: FileResponse(page), include_in_schema=False)
     app.mount("/static", StaticFiles(directory=STATIC), name="static")
     app.add_middleware(Guard, settings=settings)
     return app
-
-
-def _page() -> FileResponse:
-    return FileResponse(STATIC / "index.html", media_type="text/html")
 
 
 class TimedProtocol(H11Protocol):
