@@ -11,3 +11,5 @@ Ids = NDArray[np.int64]
 Codes = NDArray[np.int32]
 Mask = NDArray[np.bool_]
 Arrays = dict[str, NDArray[Any]]
+Places = NDArray[np.intp]  # rows or columns of another array
+Rng = np.random.Generator

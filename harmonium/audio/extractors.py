@@ -19,9 +19,9 @@ from typing import Any
 import numpy as np
 import scipy.fft
 from numpy.lib.stride_tricks import sliding_window_view
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from harmonium.arrays import Doubles, Floats
+from harmonium.arrays import Doubles, Floats, Places
 from harmonium.audio.decoding import (
     DECODING_VERSION,
     PathLike,
@@ -325,7 +325,7 @@ def timbre_features(mel: Floats, parameters: FeatureParameters) -> Doubles:
 
 
 @lru_cache(maxsize=16)
-def band_of_mel(parameters: FeatureParameters) -> NDArray[np.intp]:
+def band_of_mel(parameters: FeatureParameters) -> Places:
     """The broad band that the centre of each mel band lies in, (n_mels,)."""
     centres = mel_corners(parameters)[1:-1]
     bands = np.searchsorted(parameters.band_edges, centres, side="right")

@@ -26,7 +26,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from harmonium.arrays import Codes, Ids, Mask
+from harmonium.arrays import Codes, Ids, Mask, Places
 from harmonium.errors import DataError, DataWarning, nearest_names
 
 Column: TypeAlias = Sequence[Any] | NDArray[Any] | pl.Series
@@ -103,7 +103,7 @@ class CodedRows:
     columns: Mapping[str, Coded]  # role ("user", "item", "tag", "count", "alias") -> its column
     source: str = "the columns"  # where the rows come from, for messages
     unit: str = "position"  # what `locate` counts in: "line", "row" or "position"
-    locate: Callable[[NDArray[np.intp]], NDArray[Any]] = lambda rows: rows  # rows -> their places
+    locate: Callable[[Places], NDArray[Any]] = lambda rows: rows  # rows -> their places
     left_out: Mapping[str, list[int]] = field(default_factory=dict)  # reason -> places, so far
 
     def __len__(self) -> int:
@@ -217,14 +217,14 @@ def as_series(values: Column, *, name: str) -> pl.Series:
         ) from None
 
 
-def most_frequent(totals: NDArray[Any], names: pl.Series, n: int) -> NDArray[np.intp]:
+def most_frequent(totals: NDArray[Any], names: pl.Series, n: int) -> Places:
     """Indices of the n largest totals, largest first; equal totals in alphabetical order."""
     if n < 1:
         raise DataError(f"'n', the number of tags to keep, must be at least 1, got {n}.")
     return np.lexsort((names.rank("ordinal").to_numpy(), -totals))[:n]
 
 
-def positions(wanted: Column, names: pl.Series, *, name: str) -> NDArray[np.intp]:
+def positions(wanted: Column, names: pl.Series, *, name: str) -> Places:
     """Where each wanted name is in names, (n,)."""
     strings = as_strings(wanted, name=name)
     codes = codes_in(strings, names)
@@ -236,7 +236,7 @@ def positions(wanted: Column, names: pl.Series, *, name: str) -> NDArray[np.intp
     return codes.astype(np.intp)
 
 
-def codes_in(wanted: pl.Series, names: pl.Series) -> NDArray[np.int32]:
+def codes_in(wanted: pl.Series, names: pl.Series) -> Codes:
     """The index of each wanted name in names, (n,), -1 for one that is not there."""
     codes = pl.Series(np.arange(len(names), dtype=np.int32))
     return wanted.replace_strict(names, codes, default=-1, return_dtype=pl.Int32).to_numpy()
@@ -517,7 +517,7 @@ class _TextTable:
                 columns[role].append(fields[at])
         return {role: pl.Series(values, dtype=pl.String) for role, values in columns.items()}
 
-    def _lines_of(self, rows: NDArray[np.intp]) -> Ids:
+    def _lines_of(self, rows: Places) -> Ids:
         """The lines in which these rows begin; the rows are ascending."""
         good = (line for line, fields in self._body() if not self._fault(fields))
         return np.fromiter(islice(good, int(rows[-1]) + 1), np.int64)[rows]

@@ -15,7 +15,7 @@ import polars as pl
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from harmonium.arrays import Codes, Floats, Ids, Mask
+from harmonium.arrays import Codes, Floats, Ids, Mask, Places
 from harmonium.data.tables import (
     Coded,
     CodedRows,
@@ -113,7 +113,7 @@ class Triples:
         """The triples of these tags, as `select_items` does for items."""
         return self._with_names("tag", positions(tags, self.tags, name="tags"))
 
-    def _with_names(self, role: Literal["item", "tag"], kept: NDArray[np.intp]) -> Triples:
+    def _with_names(self, role: Literal["item", "tag"], kept: Places) -> Triples:
         """The triples whose item or tag is one of those kept, which get the codes 0, 1, …."""
         if len(np.unique(kept)) < len(kept):
             raise DataError(f"'{role}s' must name each {role} once, got one of them twice.")
@@ -244,7 +244,7 @@ class TagCounts:
         dense[self._rows(), self.matrix.indices] = entries
         return dense
 
-    def _rows(self) -> NDArray[np.intp]:
+    def _rows(self) -> Places:
         """The row of each stored entry, (nnz,)."""
         return np.repeat(np.arange(len(self.items)), np.diff(self.matrix.indptr))
 

@@ -20,7 +20,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
 
-from harmonium.arrays import Arrays, Doubles, Floats
+from harmonium.arrays import Arrays, Doubles, Floats, Mask, Places, Rng
 from harmonium.errors import DataError, did_you_mean
 from harmonium.estimators.calibration import matching_thresholds
 from harmonium.estimators.model_files import (
@@ -152,7 +152,7 @@ class TagClassifier(ClassifierMixin, StoredEstimator, BaseEstimator):
         if not self._one_column:
             self.thresholds_ = matching_thresholds(Y, self._scores(X))
 
-    def _generator(self) -> np.random.Generator:
+    def _generator(self) -> Rng:
         return np.random.default_rng(check_random_state(self.random_state).randint(2**31 - 1))
 
     def _features(self, X: Any) -> Floats:
@@ -317,7 +317,7 @@ def _matrix(y: Any, name: str, *, soft: bool) -> Floats:
     )
     Y = Y if isinstance(Y, np.ndarray) else Y.toarray()
 
-    def wrong(Y: Floats) -> NDArray[np.bool_]:
+    def wrong(Y: Floats) -> Mask:
         return (Y < 0) | (Y > 1) if soft else ~((Y == 0) | (Y == 1) | np.isnan(Y))
 
     n_wrong = sum(int(wrong(block).sum()) for block in blocks(Y))
@@ -400,7 +400,7 @@ class TableRows:
     def __init__(
         self,
         table: NDArray[Any],
-        rows: NDArray[np.intp] | None = None,
+        rows: Places | None = None,
         change: Callable[[NDArray[np.floating]], Floats] | None = None,
     ) -> None:
         self.table, self.change = table, change
@@ -415,7 +415,7 @@ class TableRows:
         found = np.asarray(self.table[self.rows[rows]])
         return found if self.change is None else self.change(found)
 
-    def take(self, rows: NDArray[np.intp]) -> "TableRows":
+    def take(self, rows: Places) -> "TableRows":
         """Some of the rows, not read yet."""
         return TableRows(self.table, self.rows[rows], self.change)
 

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_consistent_length
 
-from harmonium.arrays import Arrays, Doubles, Floats, Ids
+from harmonium.arrays import Arrays, Doubles, Floats, Ids, Places, Rng
 from harmonium.errors import DataError, TrainingInterrupted
 from harmonium.estimators import calibration, model_files
 from harmonium.estimators.classifier import (
@@ -65,7 +65,7 @@ class LabelledClips(NamedTuple):
     X: Any  # (N, D), an array of single precision or rows of a table
     Y: Any  # (N, C), the same: 0, 1, a probability between, or NaN
 
-    def take(self, rows: NDArray[np.intp]) -> "LabelledClips":
+    def take(self, rows: Places) -> "LabelledClips":
         """Some of the clips."""
         return LabelledClips(*(p.take(rows) if isinstance(p, TableRows) else p[rows] for p in self))
 
@@ -140,7 +140,7 @@ class GradientTagger(TagClassifier):
     """
 
     @abstractmethod
-    def _start(self, rng: np.random.Generator, clips: LabelledClips) -> Any:
+    def _start(self, rng: Rng, clips: LabelledClips) -> Any:
         """Parameters to start training from."""
 
     def _logits(self) -> Callable[..., Any]:
@@ -352,7 +352,7 @@ class GradientTagger(TagClassifier):
 
     def _hold_out(
         self,
-        rng: np.random.Generator,
+        rng: Rng,
         X: NDArray[np.floating],
         Y: Floats,
         valid: tuple[NDArray[np.floating], Floats] | None,
@@ -378,7 +378,7 @@ class GradientTagger(TagClassifier):
 
     def _descend(
         self,
-        rng: np.random.Generator,
+        rng: Rng,
         clips: LabelledClips,
         valid: Sequence[LabelledClips] | None,
         rows: Sequence[Ids] | None = None,
@@ -588,7 +588,7 @@ def fit_stacked(
         """What these models are asked."""
         return device_put(part_of((rows, observed), np.array(numbers)))
 
-    def score(params: Any, numbers: NDArray[np.intp]) -> Doubles:
+    def score(params: Any, numbers: Places) -> Doubles:
         """The mean of the members of each model."""
         asked = questions(tuple(numbers))
         scores = stacked_auc(predictor, at_once, X_on_device, Y_on_device, *asked, params)

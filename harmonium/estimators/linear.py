@@ -9,12 +9,11 @@ from abc import abstractmethod
 from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import expit
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_consistent_length
 
-from harmonium.arrays import Arrays, Doubles, Floats, Mask
+from harmonium.arrays import Arrays, Doubles, Floats, Mask, Places, Rng
 from harmonium.errors import DataError, TrainingWarning
 from harmonium.estimators.classifier import TagClassifier, base_log_odds
 from harmonium.estimators.gradient_tagger import GradientTagger, LabelledClips, single_precision
@@ -121,7 +120,7 @@ class LogisticTagger(LinearTagger, GradientTagger):
         self._set_thresholds(*clips)
         return False
 
-    def _start(self, rng: np.random.Generator, clips: LabelledClips) -> LinearParams:
+    def _start(self, rng: Rng, clips: LabelledClips) -> LinearParams:
         W = np.zeros((clips.Y.shape[1], clips.X.shape[1]))
         return single_precision(LinearParams, W, base_log_odds(clips.Y))
 
@@ -319,7 +318,7 @@ class ChainTagger(SolvedTagger):
             raise ValueError("orders must hold each tag once for each chain")
 
 
-def _fit_chains(X: Floats, Y: Floats, orders: NDArray[np.intp], l2: float) -> ChainParams:
+def _fit_chains(X: Floats, Y: Floats, orders: Places, l2: float) -> ChainParams:
     """All regressions of all chains at once, for they depend on labels and not on one another."""
     n_chains, n_tags = orders.shape
     solvable = has_minimum(Y)
@@ -346,7 +345,7 @@ def _fit_chains(X: Floats, Y: Floats, orders: NDArray[np.intp], l2: float) -> Ch
     return ChainParams(W.astype(np.float32), V.astype(np.float32), d.astype(np.float32))
 
 
-def _run_chains(params: ChainParams, orders: NDArray[np.intp], X: Floats, known: Floats) -> Floats:
+def _run_chains(params: ChainParams, orders: Places, X: Floats, known: Floats) -> Floats:
     """Mean over the chains of p(y_j = 1 | x, known or probable tags before j), shape (N, C)."""
     n_chains, n_tags = orders.shape
     # double precision, so that a clip's probabilities do not depend on the clips beside it

@@ -11,7 +11,7 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
-from harmonium.arrays import Doubles, Floats, Ids
+from harmonium.arrays import Doubles, Floats, Ids, Rng
 from harmonium.errors import DataError
 from harmonium.estimators import model_files
 from harmonium.estimators.calibration import Question, ask
@@ -170,7 +170,7 @@ class RBMTagger(GradientTagger):
         scaled = self.scale_features != "none" or self.unit_norm
         return 1 / len(self._scaling.mean) if scaled else 1.0
 
-    def _start(self, rng: np.random.Generator, clips: LabelledClips) -> Tree:
+    def _start(self, rng: Rng, clips: LabelledClips) -> Tree:
         U, W, c, d = first_weights(self, rng, clips)
         n_features, n_tags = clips.X.shape[1], clips.Y.shape[1]
         b = [np.zeros(n_features)] if self._param_type is JointParams else []
@@ -371,7 +371,7 @@ class MLPTagger(GradientTagger):
 
     _param_type = MLPParams
 
-    def _start(self, rng: np.random.Generator, clips: LabelledClips) -> Tree:
+    def _start(self, rng: Rng, clips: LabelledClips) -> Tree:
         return single_precision(MLPParams, *first_weights(self, rng, clips))
 
     def _logits(self) -> Any:
@@ -428,9 +428,7 @@ def conditional_gradient(model: Any) -> gradients.Gradient:
     )
 
 
-def first_weights(
-    model: Any, rng: np.random.Generator, clips: LabelledClips
-) -> tuple[Doubles, ...]:
+def first_weights(model: Any, rng: Rng, clips: LabelledClips) -> tuple[Doubles, ...]:
     """U and W, small and random, c = 0, and d at the tags' log-odds: p(y) is the base rate."""
     n, scale = (300, 1.0) if model._scaling.of_words else (100, 0.3)
     n, scale = model.n_hidden or n, scale if model.init_scale is None else model.init_scale

@@ -15,7 +15,7 @@ import polars as pl
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from harmonium.arrays import Arrays, Codes, Doubles, Floats, Mask
+from harmonium.arrays import Arrays, Codes, Doubles, Floats, Mask, Places
 from harmonium.data import Conditioning, Triples, normalise_tag, read_triples
 from harmonium.data.tables import as_strings, codes_in
 from harmonium.data.triples import Pairs
@@ -115,7 +115,7 @@ def tag_rates(data: Conditioning) -> Doubles:
     return (given + 1) / (len(data) + 2)
 
 
-def pair_rows(data: Conditioning, user: Codes, item: Codes) -> NDArray[np.intp]:
+def pair_rows(data: Conditioning, user: Codes, item: Codes) -> Places:
     """The row of each pair of a user and an item, (N,); -1 where that user has not seen it."""
     n_users = max(len(data.users), 1)
     keys = data.item.astype(np.int64) * n_users + data.user
@@ -124,7 +124,7 @@ def pair_rows(data: Conditioning, user: Codes, item: Codes) -> NDArray[np.intp]:
     return np.where((keys[at] == wanted) & (user >= 0) & (item >= 0), at, -1)
 
 
-def without(data: Conditioning, rows: NDArray[np.intp]) -> Conditioning:
+def without(data: Conditioning, rows: Places) -> Conditioning:
     """The data without these pairs; names and codes stay."""
     kept = np.delete(np.arange(len(data)), rows)
     return with_pairs(data, data.user[kept], data.item[kept], data.y[kept])

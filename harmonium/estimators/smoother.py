@@ -10,7 +10,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from harmonium.arrays import Arrays, Codes, Floats, Ids
+from harmonium.arrays import Arrays, Codes, Floats, Ids, Places, Rng
 from harmonium.data import Conditioning
 from harmonium.errors import DataError
 from harmonium.estimators import gradient_tagger
@@ -192,7 +192,7 @@ class TagSmoother(StoredEstimator, BaseEstimator):
     def _train(
         self,
         data: Conditioning,
-        held_out: NDArray[np.intp],
+        held_out: Places,
         seeds: Ids,
         max_epochs: int,
         auxiliary: tuple[str, ...],
@@ -220,9 +220,7 @@ class TagSmoother(StoredEstimator, BaseEstimator):
         )
         return conditions, result
 
-    def _start(
-        self, rng: np.random.Generator, data: Conditioning, conditions: Conditions
-    ) -> Params:
+    def _start(self, rng: Rng, data: Conditioning, conditions: Conditions) -> Params:
         """Small random weights, no effect of user, track or clip, and d at the tags' log-odds."""
         n, n_tags, rates = self.n_hidden, len(data.tags), inputs.tag_rates(data)
         U = rng.normal(0, 0.01, (n, n_tags))
@@ -255,11 +253,7 @@ class TagSmoother(StoredEstimator, BaseEstimator):
         )
 
     def _score(
-        self,
-        known: Conditioning,
-        data: Conditioning,
-        conditions: Conditions,
-        held_out: NDArray[np.intp],
+        self, known: Conditioning, data: Conditioning, conditions: Conditions, held_out: Places
     ) -> Any:
         """Mean log-likelihood per tag of the held-out pairs, as tags of new users; None without."""
         if not len(held_out):
@@ -433,9 +427,7 @@ class TagSmoother(StoredEstimator, BaseEstimator):
         return {"U": (n, n_tags), "W": W, "V": V, "c": (n,), "d": (n_tags,)}
 
 
-def hold_out(
-    rng: np.random.Generator, data: Conditioning, fraction: float, at_most: int
-) -> NDArray[np.intp]:
+def hold_out(rng: Rng, data: Conditioning, fraction: float, at_most: int) -> Places:
     """Pairs to stop early on, (n,): at random, but one of each clip is kept to learn from."""
     order = rng.permutation(len(data))
     _, kept = np.unique(data.item[order], return_index=True)
@@ -443,7 +435,7 @@ def hold_out(
     return np.sort(np.delete(order, kept)[:wanted])
 
 
-def rates_log_likelihood(data: Conditioning, held_out: NDArray[np.intp]) -> float:
+def rates_log_likelihood(data: Conditioning, held_out: Places) -> float:
     """Mean log-likelihood per tag of pairs held out, if all that is known is the tags' rates."""
     if not len(held_out):
         return float("nan")

@@ -12,7 +12,7 @@ from sklearn.svm import NuSVC
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_array
 
-from harmonium.arrays import Arrays, Doubles, Floats
+from harmonium.arrays import Arrays, Doubles, Floats, Places, Rng
 from harmonium.errors import DataError, DataWarning
 from harmonium.estimators.calibration import matching_thresholds
 from harmonium.estimators.classifier import Targets
@@ -154,7 +154,7 @@ class SVMTagger(LinearTagger):
         return self._linear(X).astype(np.float32)
 
     def _read_with_counts(
-        self, X: Any, y: Any, counts: Any, rng: np.random.Generator
+        self, X: Any, y: Any, counts: Any, rng: Rng
     ) -> tuple[NDArray[np.floating], Targets, Floats]:
         """Features, ternary labels, and what ranks the clips of each tag."""
         X, targets = self._read(X, y, like=None)
@@ -191,7 +191,7 @@ class SVMTagger(LinearTagger):
 
 
 def choose_examples(
-    labels: Floats, counts: Floats, max_examples: int, rng: np.random.Generator, *, balanced: bool
+    labels: Floats, counts: Floats, max_examples: int, rng: Rng, *, balanced: bool
 ) -> Examples:
     """Clips labelled 1 by falling count and clips labelled 0 by rising count; ties at random."""
     order = _by_falling_count(counts, rng)
@@ -201,7 +201,7 @@ def choose_examples(
     return positives[:n], negatives[:n]
 
 
-def labels_by_count(counts: Floats, max_examples: int, rng: np.random.Generator) -> Floats:
+def labels_by_count(counts: Floats, max_examples: int, rng: Rng) -> Floats:
     """Ternary labels (N, C): 1 for the highest counts, 0 for the lowest, NaN for the others.
 
     A label 1 needs a count above 0, and a label 0 a count below all those of label 1. A count of
@@ -219,7 +219,7 @@ def labels_by_count(counts: Floats, max_examples: int, rng: np.random.Generator)
     return labels
 
 
-def _by_falling_count(counts: Floats, rng: np.random.Generator) -> NDArray[np.intp]:
+def _by_falling_count(counts: Floats, rng: Rng) -> Places:
     order = rng.permutation(len(counts))
     return order[np.argsort(-counts[order], kind="stable")]
 

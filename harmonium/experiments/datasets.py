@@ -11,9 +11,9 @@ from typing import Annotated, Any, Literal, cast
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 from pydantic import ConfigDict, Field, StrictInt
 
+from harmonium.arrays import Codes, Floats, Places
 from harmonium.data.datasets import Dataset, DatasetInfo, info, load
 from harmonium.data.tables import codes_in, encode
 from harmonium.engine import available_cores
@@ -97,17 +97,17 @@ CATALOGUE = {
 class PreparedDataset:
     """A dataset, ready for training and testing."""
 
-    X: NDArray[np.float32]  # (n_clips, n_features)
-    Y: NDArray[np.float32]  # (n_clips, n_tags) labels: 0, 1, NaN
+    X: Floats  # (n_clips, n_features)
+    Y: Floats  # (n_clips, n_tags) labels: 0, 1, NaN
     tags: tuple[str, ...]
-    groups: NDArray[np.int32]  # (n_clips,) what no two folds share
-    counts: NDArray[np.float32]
+    groups: Codes  # (n_clips,) what no two folds share
+    counts: Floats
     """(n_clips, n_tags) how many people gave the tag, or which share of the clip's listeners where
     the labels go by shares; the SVM prefers clips with many."""
     n_timbre: int  # number of timbre features, which come first; 0 if unknown
     source: Dataset
 
-    def features(self, group: str) -> NDArray[np.float32]:
+    def features(self, group: str) -> Floats:
         """All features, or one group of them."""
         if group == "all":
             return self.X
@@ -118,7 +118,7 @@ class PreparedDataset:
             )
         return self.X[:, : self.n_timbre] if group == "timbre" else self.X[:, self.n_timbre :]
 
-    def smoothed(self, train: NDArray[np.intp], *, seed: int) -> NDArray[np.float32]:
+    def smoothed(self, train: Places, *, seed: int) -> Floats:
         """(n_clips, n_tags) smoothed tags of the training clips; NaN for all other clips.
 
         The smoother sees the triples of the training clips alone.
@@ -180,7 +180,7 @@ def load_dataset(spec: DatasetSpec) -> PreparedDataset:
     )
 
 
-def _counts(data: Dataset, tags: pl.Series) -> NDArray[np.float32]:
+def _counts(data: Dataset, tags: pl.Series) -> Floats:
     """How often these tags were given, in the unit that the labels go by: people or shares."""
     counts = data.counts.matrix[:, codes_in(tags, data.tags)].toarray().astype(np.float32)
     if data.info.min_share is None or data.listeners is None:
@@ -226,7 +226,7 @@ def _source(spec: DatasetSpec, *, jobs: int = 1) -> Dataset:
 
 def _sound_features(
     data: Dataset, *, engine: str, progress: Callable[[int, int], None] | None = None
-) -> NDArray[np.float32]:
+) -> Floats:
     """The features of the sound files, (n_files, 389), from the user's cache where it has them."""
     from harmonium.audio import extract_files  # here, because reports never need it
 

@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from harmonium import __version__
+from harmonium.arrays import Places
 from harmonium.engine import Runner, TaskOutcome
 from harmonium.errors import DataError, HarmoniumError
 from harmonium.estimators.model_files import mean_probabilities, observed_fraction
@@ -385,7 +386,7 @@ class ScikitLearnTagger:
 class Questions(NamedTuple):
     """Clips to give the tags of, each once or several times."""
 
-    clips: NDArray[np.intp]  # (n_questions,) the clip of each question
+    clips: Places  # (n_questions,) the clip of each question
     given: Matrix  # (n_questions, n_tags) the tags that the model is given; NaN for the others
     asked: Matrix  # (n_questions, n_tags) the true labels of the others; NaN where given or unknown
 
@@ -469,7 +470,7 @@ def validation_score(
     return float(np.mean(found)) if found else float("nan")
 
 
-def _mean_over_clips(clips: NDArray[np.intp], result: MetricResult) -> float | None:
+def _mean_over_clips(clips: Places, result: MetricResult) -> float | None:
     """The mean over clips of the mean over the questions about each, where they are defined."""
     values = result.values
     defined = ~np.isnan(values)

@@ -39,7 +39,7 @@ import polars as pl
 import sqlalchemy as sa
 from numpy.typing import ArrayLike, NDArray
 
-from harmonium.arrays import Doubles, Floats, Ids, Mask
+from harmonium.arrays import Doubles, Floats, Ids, Mask, Places
 from harmonium.data.tag_names import OWN
 from harmonium.errors import DataError, LibraryError, counted
 from harmonium.estimators.model_files import sigmoid
@@ -655,7 +655,7 @@ def improvement(library: Library, change_id: int | None = None) -> Improvement |
     return Improvement(len(table), *table.sum(axis=0).tolist())
 
 
-def _guesses(examples: TagExamples, which: NDArray[np.intp], threshold: np.float32) -> Mask:
+def _guesses(examples: TagExamples, which: Places, threshold: np.float32) -> Mask:
     """For some answers, (n, 2) whether the model was right, and what was learnt before them."""
     y, m, V = examples.y, examples.offset, examples.vectors
     level = float(log_odds(np.array(threshold)))

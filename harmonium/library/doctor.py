@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import sqlalchemy as sa
-from numpy.typing import NDArray
 
+from harmonium.arrays import Doubles, Floats
 from harmonium.library.library import Library
 from harmonium.library.store.database import loaded_path
 from harmonium.library.store.models import StoredModel
@@ -130,9 +130,7 @@ def find_doubts(library: Library, model: StoredModel, n: int) -> list[Doubt]:
     return found
 
 
-def surprises(
-    Y: NDArray[np.float32], P: NDArray[np.float32], rates: NDArray[np.float64]
-) -> NDArray[np.float64]:
+def surprises(Y: Floats, P: Floats, rates: Doubles) -> Doubles:
     """log(usual probability of the label / its probability), (n, C); -∞ where it is unknown."""
     p = np.clip(P.astype(np.float64), 1e-4, 1 - 1e-4)
     rates = np.clip(rates, 1e-4, 1 - 1e-4)

@@ -17,8 +17,8 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 import sqlalchemy as sa
-from numpy.typing import NDArray
 
+from harmonium.arrays import Floats
 from harmonium.data.tables import USUAL_NAMES, find_columns, read_rows
 from harmonium.data.tag_names import (
     KINDS,
@@ -575,7 +575,7 @@ def _of_arrays(file: Path) -> pl.DataFrame:
     return pl.DataFrame({**texts, **columns})
 
 
-def _numbers(frame: pl.DataFrame, source: str) -> NDArray[np.float32]:
+def _numbers(frame: pl.DataFrame, source: str) -> Floats:
     """The features, (n, n_features): all columns of numbers, or the only column of lists."""
     lists = [name for name in frame.columns if frame[name].dtype in (pl.List, pl.Array)]
     try:

@@ -31,7 +31,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from harmonium import errors
-from harmonium.arrays import Floats, Ids, Mask
+from harmonium.arrays import Floats, Ids, Mask, Places
 from harmonium.data.tag_names import AUDIO_FEATURES, normalise_tag
 from harmonium.errors import DataError, UnknownTagError
 from harmonium.library.store.models import STEP, StoredModel
@@ -306,9 +306,9 @@ class Found:
     features: set[str] = field(default_factory=set)  # audio features to show
     people_only: list[str] = field(default_factory=list)
     n_below: int = 0  # tracks below the minimum probability
-    _ordered: NDArray[np.intp] = field(default_factory=lambda: np.empty(0, np.intp), repr=False)
+    _ordered: Places = field(default_factory=lambda: np.empty(0, np.intp), repr=False)
 
-    def only(self, rows: NDArray[np.intp]) -> "Found":
+    def only(self, rows: Places) -> "Found":
         """Some of the tracks."""
         columns = {
             name: None if (column := getattr(self, name)) is None else column[rows]
@@ -317,7 +317,7 @@ class Found:
         tags = {name: column[rows] for name, column in self.tags.items()}
         return replace(self, **columns, tags=tags)  # type: ignore[arg-type]
 
-    def rows(self, begin: int, end: int) -> NDArray[np.intp]:
+    def rows(self, begin: int, end: int) -> Places:
         """Where the tracks from one place in the order to another are."""
         end = min(end, len(self.ids))
         if self.score is None:
@@ -449,7 +449,7 @@ def _mask(everyone: Ids, some: Ids) -> Mask:
     return mask
 
 
-def _places(everyone: Ids, some: Ids) -> tuple[NDArray[np.intp], Mask]:
+def _places(everyone: Ids, some: Ids) -> tuple[Places, Mask]:
     """Where each of ``some`` would be among ``everyone``, ascending, and whether it is, (m,)."""
     if not len(everyone):
         return np.zeros(len(some), np.intp), np.zeros(len(some), bool)
@@ -457,7 +457,7 @@ def _places(everyone: Ids, some: Ids) -> tuple[NDArray[np.intp], Mask]:
     return at, everyone[at] == some
 
 
-def first(score: Floats, n: int) -> NDArray[np.intp]:
+def first(score: Floats, n: int) -> Places:
     """Places of the n largest scores, largest first; equal ones in their order."""
     candidates = np.arange(len(score))
     if n < len(score):

@@ -14,9 +14,8 @@ from typing import Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
 import sqlalchemy as sa
-from numpy.typing import NDArray
 
-from harmonium.arrays import Floats, Ids, Mask
+from harmonium.arrays import Floats, Ids, Mask, Places
 from harmonium.data.tag_names import (
     AUDIO_FEATURES,
     builtin_tree,
@@ -462,7 +461,7 @@ class Snapshot:
             return found.ids, np.empty((0, len(tags)), np.float32)
         return found.ids, np.stack([unpacked(found.steps[j]) for j in tags]).T  # tag by tag
 
-    def trained_columns(self, tags: NDArray[np.intp], ids: Ids) -> Iterable[Floats]:
+    def trained_columns(self, tags: Places, ids: Ids) -> Iterable[Floats]:
         """The probabilities of tracks (n,), tag by tag, as the model was trained."""
         if not self._is_warm:
             assert self.model_id is not None

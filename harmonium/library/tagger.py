@@ -44,7 +44,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from harmonium.arrays import Doubles, Floats, Ids, Mask
+from harmonium.arrays import Doubles, Floats, Ids, Mask, Places
 from harmonium.data.tag_names import (
     KINDS,
     NO_TAG,
@@ -296,7 +296,7 @@ class Tagger:
         P[:n] = own
         return P
 
-    def weights(self) -> list[tuple[NDArray[np.intp], Doubles, Doubles]]:
+    def weights(self) -> list[tuple[Places, Doubles, Doubles]]:
         """Places of tags (n,), U (n_hidden, n) and c (n_hidden,) of each RBM in the model."""
         found = []
         if "params.U" in self.arrays:

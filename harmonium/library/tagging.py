@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
+from harmonium.arrays import Floats, Places
 from harmonium.audio.decoding import find_audio
 from harmonium.errors import DataError, LibraryError
 from harmonium.files import absolute_path, user_cache_folder
@@ -35,7 +35,7 @@ class TaggedFile:
     track: Track | None  # None if the file is not in the library
     said: dict[str, bool]  # tag → whether it holds, where people agree on that
     given: dict[str, bool]  # tag → whether it holds, says who asks; overrides what people say
-    probabilities: NDArray[np.float32] = field(repr=False)  # (n_tags,)
+    probabilities: Floats = field(repr=False)  # (n_tags,)
     tagger: Tagger = field(repr=False)
     spellings: Mapping[str, str] = field(repr=False)
 
@@ -71,11 +71,8 @@ class TaggedFile:
 
 
 def chosen_places(
-    tagger: Tagger,
-    p: NDArray[np.float32],
-    top: int | None = None,
-    min_probability: float | None = None,
-) -> NDArray[np.intp]:
+    tagger: Tagger, p: Floats, top: int | None = None, min_probability: float | None = None
+) -> Places:
     """Places of the chosen tags, the most telling first, from probabilities (n_tags,)."""
     by_threshold = top is None and min_probability is None
     least = tagger.thresholds if by_threshold else max(min_probability or 0, 1e-6)
@@ -156,7 +153,7 @@ def tag_files(
     paths = _music_files(library, named)
     tracks: dict[str, Track] = {}
     said: dict[int, dict[str, bool]] = {}
-    vectors: dict[str, NDArray[np.float32]] = {}
+    vectors: dict[str, Floats] = {}
     if library is not None:
         at = {path: library.tracks.find(absolute_path(path)) for path in paths}
         tracks = {path: track for path, track in at.items() if track is not None}

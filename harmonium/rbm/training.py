@@ -20,9 +20,8 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 from jax import Array, lax
-from numpy.typing import NDArray
 
-from harmonium.arrays import Codes, Doubles, Floats, Ids
+from harmonium.arrays import Codes, Doubles, Floats, Ids, Places, Rng
 from harmonium.errors import DataError
 from harmonium.rbm.gradients import Batch, Gradient, log_probabilities
 from harmonium.rbm.model import compiled, refuse_fork
@@ -124,7 +123,7 @@ class Stack(NamedTuple):
     penalties: Sequence[Penalty]
     seeds: Sequence[int]
 
-    def take(self, numbers: NDArray[np.intp]) -> "Stack":
+    def take(self, numbers: Places) -> "Stack":
         """Some of the models."""
         others = ([part[i] for i in numbers] for part in self[1:])
         return Stack(part_of(self.params, numbers), *others)
@@ -200,7 +199,7 @@ def train_stack(
     patience: int,
     averaging: float = 0.0,
     row_rate: float | None = None,
-    score: Callable[[Tree, NDArray[np.intp]], Doubles] | None = None,
+    score: Callable[[Tree, Places], Doubles] | None = None,
     on_epoch: Callable[[Sequence[History]], None] | None = None,
 ) -> list[Result]:
     """Train every model until its score has not risen for ``patience`` epochs; keep the best.
@@ -316,7 +315,7 @@ def _minibatches(stack: Stack, epoch: int, n_batches: int, size: int, *, in_runs
 
 
 @lru_cache(maxsize=64)
-def _places(n: int, n_batches: int, size: int) -> slice | NDArray[np.intp]:
+def _places(n: int, n_batches: int, size: int) -> slice | Places:
     """Where n clips stand in a row of minibatches."""
     if n > (n_batches - 1) * size:
         return slice(n)
@@ -324,7 +323,7 @@ def _places(n: int, n_batches: int, size: int) -> slice | NDArray[np.intp]:
     return np.flatnonzero(np.arange(size) < sizes[:, None])
 
 
-def _in_runs(rng: np.random.Generator, n: int) -> Ids:
+def _in_runs(rng: Rng, n: int) -> Ids:
     """A random order of n rows of which a disk reads many one after the other."""
     # Runs of rows are put in a random order, and the rows are then shuffled within windows.
     runs = np.arange(0, n, RUN)
@@ -558,7 +557,7 @@ def unstacked(stack: Tree, n: int) -> list[Tree]:
     return [first_of(jax.tree.map(lambda array, i=i: array[i:], arrays)) for i in range(n)]
 
 
-def part_of(stack: Tree, numbers: NDArray[np.intp]) -> Tree:
+def part_of(stack: Tree, numbers: Places) -> Tree:
     """Some models of a stack; in NumPy, which has nothing to compile."""
     return jax.tree.map(lambda array: np.asarray(array)[numbers], stack)
 

@@ -14,9 +14,8 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from harmonium.arrays import Doubles, Mask
+from harmonium.arrays import Doubles, Mask, Places, Rng
 from harmonium.synthetic.music import (
     ASSIGNMENT,
     RECIPES,
@@ -218,7 +217,7 @@ def relevant_tags(clip: SyntheticClip) -> Mask:
     return salience(clip)[_CONCEPT_OF] > 0
 
 
-def listeners_of(seed: int, clip_index: int, n_users: int, users_per_clip: int) -> NDArray[np.intp]:
+def listeners_of(seed: int, clip_index: int, n_users: int, users_per_clip: int) -> Places:
     """The users who tag a clip: (users_per_clip,) distinct numbers.
 
     One is chosen by rota, so that nobody tags far fewer clips than the rest; the others are drawn
@@ -233,7 +232,7 @@ def listeners_of(seed: int, clip_index: int, n_users: int, users_per_clip: int) 
 
 
 @lru_cache(maxsize=4)
-def _audience(seed: int, n_users: int) -> tuple[NDArray[np.intp], Doubles]:
+def _audience(seed: int, n_users: int) -> tuple[Places, Doubles]:
     activity = np.array([make_listener(seed, number).activity for number in range(n_users)])
     return generator(seed, ASSIGNMENT).permutation(n_users), activity
 
@@ -264,9 +263,7 @@ def _attention(seed: int, clip: SyntheticClip) -> Doubles:
     return np.exp(rng.normal(0, 0.6, len(CONCEPTS)))
 
 
-def _perhaps_mistaken(
-    rng: np.random.Generator, listener: Listener, heard: Doubles, tag: int
-) -> int:
+def _perhaps_mistaken(rng: Rng, listener: Listener, heard: Doubles, tag: int) -> int:
     """The tag, or at times a wrong one: something easily taken for it, or a mere habit."""
     slip, habit, choice = rng.random(3)
     if slip >= listener.carelessness:

@@ -20,6 +20,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from harmonium.arrays import Rng
+
 PartChoices = dict[str, float]  # "instrument/pattern" -> weight
 PlayedStep = tuple[float, float, float, float, str]  # step, length in steps, pitch, force, kind
 Chord = tuple[int, ...]  # MIDI pitches, or pitch classes (0 for C), from the lowest up
@@ -177,7 +179,7 @@ def _pair(number: int, first_kind: str, second_kind: str) -> str:
     return name if number < size else f"{name} {number // size + 1}"
 
 
-def generator(seed: int, *key: int) -> np.random.Generator:
+def generator(seed: int, *key: int) -> Rng:
     """The random numbers that belong to one thing (by its key) of the collection with this seed."""
     return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=key))
 
@@ -234,7 +236,7 @@ def make_track(seed: int, number: int) -> SyntheticTrack:
 
 
 def _parts(
-    rng: np.random.Generator,
+    rng: Rng,
     own: Mapping[str, tuple[float, PartChoices]],
     other: Mapping[str, tuple[float, PartChoices]],
     male: bool,
@@ -255,7 +257,7 @@ def _parts(
     return tuple(parts)
 
 
-def _part(rng: np.random.Generator, role: str, options: PartChoices, male: bool) -> Part:
+def _part(rng: Rng, role: str, options: PartChoices, male: bool) -> Part:
     instrument, pattern = choose(rng.random(), options).split("/")
     if instrument == "voice":
         instrument = "male voice" if male else "female voice"

@@ -22,9 +22,8 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
-from harmonium.arrays import Arrays, Codes, Floats
+from harmonium.arrays import Arrays, Codes, Floats, Places
 from harmonium.data.tables import encode
 from harmonium.data.tag_names import artist_groups
 from harmonium.data.triples import TagCounts, Triples
@@ -88,7 +87,7 @@ class Dataset:
     # The columns user and item: each pair in which the user judged the item, with or without giving
     # it a tag; None if only those who gave tags are known.
     seen: pl.DataFrame | None = None
-    splits: Mapping[str, NDArray[np.intp]] = field(default_factory=dict)
+    splits: Mapping[str, Places] = field(default_factory=dict)
     """Name of an official split -> row numbers, ascending."""
 
     def __post_init__(self) -> None:

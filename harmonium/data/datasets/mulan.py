@@ -17,9 +17,8 @@ from xml.etree import ElementTree
 import numpy as np
 import polars as pl
 import scipy.sparse as sp
-from numpy.typing import NDArray
 
-from harmonium.arrays import Floats
+from harmonium.arrays import Codes, Floats
 from harmonium.data.datasets.dataset import TABLES, Dataset, DatasetInfo, locate, reading
 from harmonium.data.triples import TagCounts
 from harmonium.errors import DataError, DataWarning
@@ -93,7 +92,7 @@ def _label_names(path: Path) -> list[str]:
 
 def _labels(
     attributes: Sequence[Attribute], rows: Floats, names: Sequence[str], *, source: Path
-) -> NDArray[np.int32]:
+) -> Codes:
     """1 where the label's value is "1", (n, n_labels)."""
     columns = [name for name, _ in attributes]
     labels = []

@@ -14,7 +14,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from harmonium.arrays import Floats, Ids
+from harmonium.arrays import Floats, Ids, Places
 from harmonium.data.tag_names import NO_TAG, artist_key, kind_of, normalise_tag
 from harmonium.errors import DataError
 from harmonium.estimators.model_files import sigmoid
@@ -157,7 +157,7 @@ class TrainingSet:
     def __len__(self) -> int:
         return len(self.Y)
 
-    def rows(self, rows: NDArray[np.intp]) -> "TrainingSet":
+    def rows(self, rows: Places) -> "TrainingSet":
         """Some of the tracks, in memory."""
         smoothed = None if self.smoothed is None else self.smoothed[rows]
         X = np.array(opened(self.X)[rows])

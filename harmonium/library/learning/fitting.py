@@ -396,7 +396,7 @@ def make_curve(
     )
 
 
-def _earlier(groups: NDArray[Any]) -> NDArray[np.int64]:
+def _earlier(groups: NDArray[Any]) -> Ids:
     """How many before it are in the same group, (n,)."""
     order = np.argsort(groups, kind="stable")
     starts = np.searchsorted(groups[order], groups[order])

@@ -372,7 +372,7 @@ def _promise(curve: tagger.PrecisionCurve, threshold: float) -> dict[str, float 
     }
 
 
-def _means(sums: NDArray[np.float64], n: NDArray[np.int64]) -> list[float | None]:
+def _means(sums: Doubles, n: Ids) -> list[float | None]:
     """Sums divided by n; None if n is 0."""
     return [_number(total / count) if count else None for total, count in zip(sums, n, strict=True)]
 

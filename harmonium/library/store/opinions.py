@@ -33,7 +33,7 @@ import polars as pl
 import sqlalchemy as sa
 from numpy.typing import ArrayLike, NDArray
 
-from harmonium.arrays import Floats, Ids, Mask
+from harmonium.arrays import Codes, Floats, Ids, Mask, Places
 from harmonium.data.tag_names import GenreTree, normalise_names, normalise_tag, possible_parts
 from harmonium.errors import DataError, LibraryError
 from harmonium.library.store import database
@@ -407,7 +407,7 @@ def people_of(connection: sa.Connection, track_ids: Ids) -> Ids:
     return result
 
 
-def _read_people(connection: sa.Connection, blocks: list[int]) -> dict[int, NDArray[np.int32]]:
+def _read_people(connection: sa.Connection, blocks: list[int]) -> dict[int, Codes]:
     query = sa.select(people_count).where(people_count.c.block.in_(blocks))
     rows = connection.execute(query)
     return {row.block: np.frombuffer(row.people, "<i4").copy() for row in rows}
@@ -657,7 +657,7 @@ class VerdictTable:
         }
 
     @cached_property
-    def _rows(self) -> dict[str, NDArray[np.intp]]:
+    def _rows(self) -> dict[str, Places]:
         order = np.argsort(self.tags, kind="stable")
         ends = np.searchsorted(self.tags[order], np.arange(1, len(self.names)))
         return dict(zip(self.names, np.split(order, ends), strict=False))

@@ -35,7 +35,7 @@ import sqlalchemy as sa
 from numpy.typing import ArrayLike, NDArray
 from safetensors.numpy import load, save
 
-from harmonium.arrays import Doubles, Floats, Ids
+from harmonium.arrays import Doubles, Floats, Ids, Places
 from harmonium.data.tag_names import normalise_names, normalise_tag
 from harmonium.errors import LibraryError, NotInLibraryError, counted, nearest_names
 from harmonium.files import absolute_path
@@ -708,7 +708,7 @@ class SoundVectors(NamedTuple):
         with library.connect() as connection:
             return cls(*_read_vectors(connection, find_extractor(connection, key)[0]))
 
-    def rows(self, ids: Ids) -> NDArray[np.intp]:
+    def rows(self, ids: Ids) -> Places:
         """Which of ``ids`` have vectors."""
         return np.flatnonzero(np.isin(ids, self.ids))
 
