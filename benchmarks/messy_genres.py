@@ -160,7 +160,9 @@ def results(
         own = [(j, tag) for j, tag in enumerate(model.vocabulary[: model.n_own]) if model.learnt[j]]
         for asked in ASKED:
             plan = wanted_tags(library, ids[others].tolist(), people=False, precision=asked)
-            chosen = [(tag, row_of[one.id], p) for one, tags in plan for tag, p in tags.items()]
+            chosen = [
+                (tag, row_of[one], p) for one, tags in plan.items() for tag, p in tags.items()
+            ]
             rival = [
                 (tag, row, float(P[k, j]))
                 for k, row in enumerate(others.tolist())

@@ -235,11 +235,9 @@ def judge(collection: Collection, place: Path) -> None:
     from harmonium.library.write import wanted_tags
 
     with Library.open(place, create=False) as library:
-        ids = library.tracks.ids().tolist()
-        expected = {
-            track.path: {normalise_tag(tag): p for tag, p in tags.items()}
-            for track, tags in wanted_tags(library, ids, people=False, precision=0.8)
-        }
+        tracks = [*library.tracks.all()]
+        found = wanted_tags(library, [one.id for one in tracks], people=False, precision=0.8)
+        expected = {one.path: found.get(one.id, {}) for one in tracks}
     written: dict[str, list[tuple[bool, float]]] = {}
     for path, row in collection.of_file.items():
         if collection.known[row] or path not in expected:

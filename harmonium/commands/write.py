@@ -174,21 +174,19 @@ def _rules(
 
 def _about_predictions(library: Library, plan: WritePlan, precision: float) -> Iterable[str]:
     """Which predictions are missing or not written, and what their precision rests on."""
-    from harmonium.library.write import count_untagged, imprecise_tags
+    from harmonium.library.write import count_untagged
 
     if n := count_untagged(library, plan.ids):
         yield f"{counted(n, 'track')} without predictions; run `harmonium tag`."
-    model = library.models.current(whole=False)
-    if not precision or model is None:
+    snapshot = library.snapshot()
+    if not precision or (model := snapshot.model) is None:
         return
-    found, spellings = imprecise_tags(library, precision), library.spellings()
-    if found is None:
+    if not snapshot.curves:
         yield (
             "The model knows no precision, so predictions above its thresholds are written. "
             "`harmonium train` measures it."
         )
-    elif found:
-        names = [spellings.get(tag, tag) for tag in found]
+    elif names := [*map(snapshot.shown, snapshot.not_reached(precision))]:
         some = ", ".join(names[:MAX_NAMED]) + (" …" if len(names) > MAX_NAMED else "")
         yield (
             f"Not written, since their precision on held-out tracks may be below "

@@ -724,7 +724,8 @@ class Library:
         )
         features = snapshot.features(np.array(ids, np.int64))
         tagged = []
-        for (track, tags), values in zip(wanted, features, strict=True):
+        for track, values in zip(self.tracks.many(ids), features, strict=True):
+            tags = wanted.get(track.id, {})
             for name, p in asked[track.id].items():
                 if p >= (snapshot.threshold(name) or 0.5):
                     tags.setdefault(name, p)
@@ -749,7 +750,7 @@ class Library:
 
         Returns their numbers, ascending, and the files that were named; None if none were.
         """
-        chosen, files = set(self.tracks.ids().tolist()), None
+        chosen, files = set(self.snapshot().ids.tolist()), None
         if named:
             found = [pair for one in named for pair in self.tracks.files_of(one)]
             chosen &= {number for number, _ in found}

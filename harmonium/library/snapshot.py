@@ -315,7 +315,8 @@ class Snapshot:
     def has_synonym(self, tag: str, tags: Iterable[str]) -> bool:
         """Whether another one of these tags means the same."""
         names = self.synonyms
-        return any(names.get(tag, tag) == names.get(other, other) for other in tags if other != tag)
+        meant = names.get(tag, tag)
+        return meant in [names.get(other, other) for other in tags if other != tag]
 
     @_part
     def spellings(self) -> dict[str, str]:
@@ -406,6 +407,15 @@ class Snapshot:
                     found[tag] = float(curve.below(0.5)[rank])
         return found
 
+    def not_reached(self, precision: float | None) -> dict[str, float | None]:
+        """Learnt tag that is never right so often → its precision at best, by a cautious count."""
+        thresholds, found = self.write_thresholds(precision), dict[str, float | None]()
+        for tag, place in self.places.items():
+            if place >= len(thresholds) or thresholds[place] > 1:
+                bounds = [one.below() for one in self.curves[place : place + 1]]
+                found[tag] = max((float(one.max()) for one in bounds if len(one)), default=None)
+        return found
+
     def shown(self, tag: str) -> str:
         """How this library spells a tag."""
         return self.spellings.get(tag, tag)
@@ -474,11 +484,13 @@ class Snapshot:
         for j in tags.tolist():
             yield unpacked(found.steps[j] if same else found.steps[j][at])
 
-    def probabilities(self, ids: Ids, tags: Sequence[int] | None = None) -> Floats:
-        """(len(ids), n_tags) what the model says about some tracks; NaN where it says nothing."""
+    def probabilities(
+        self, ids: Ids, tags: Sequence[int] | None = None, *, refined: bool = True
+    ) -> Floats:
+        """(len(ids), n_tags) what the model says about tracks; NaN where it says nothing."""
         if self.model_id is None or self._is_warm:
-            return self.predictions.rows(ids, tags)
-        return self.library.predictions.probabilities(self.model_id, ids, tags)
+            return (self.predictions if refined else self.trained).rows(ids, tags)
+        return self.library.predictions.probabilities(self.model_id, ids, tags, refined=refined)
 
     def features(self, ids: Ids, names: Container[str] = AUDIO_FEATURES) -> list[dict[str, float]]:
         """Audio feature → its value, for each track; empty where the model says nothing."""

@@ -8,10 +8,11 @@ was interrupted goes on when it is started again: files that have their tags alr
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from functools import lru_cache, partial
+from functools import cache, lru_cache, partial
 from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -22,7 +23,6 @@ import sqlalchemy as sa
 
 from harmonium.arrays import Ids
 from harmonium.data.tag_names import (
-    AUDIO_FEATURES,
     KINDS,
     NO_TAG,
     normalise_tag,
@@ -33,19 +33,20 @@ from harmonium.library import filetags
 from harmonium.library.filetags.rules import (
     KIND_FIELDS,
     NOWHERE,
+    PlacedTag,
+    combine,
     fold,
     join_layers,
     make_rules,
 )
 from harmonium.library.library import Library, Progress
 from harmonium.library.store.changes import Change, UndoReport, WrittenFile
-from harmonium.library.store.database import batches, stored_path
+from harmonium.library.store.database import PAGE, batches, stored_path
 from harmonium.library.store.models import Owner, StoredModel
 from harmonium.library.store.opinions import agreed_tags
 from harmonium.library.store.schema import change as change_table
 from harmonium.library.store.schema import written_file
 from harmonium.library.store.tracks import FORGOTTEN, Track
-from harmonium.library.tagger import thresholds_for
 
 if TYPE_CHECKING:
     from harmonium.library.snapshot import Snapshot
@@ -61,23 +62,19 @@ class PlannedFile(NamedTuple):
     track: Track
     change: filetags.FileChange
     guessed: Mapping[str, float] = {}  # tag, as written → probability, where the model predicts it
+    names: Mapping[str, str] = {}  # tag, as written → its name in the library
 
     @property
     def added(self) -> set[str]:
         """The tags that the file did not have, as written."""
-        both = (one.tags for one in self.change.fields if one.field in filetags.FIELDS)
-        return {tag for before, after in both for tag in after if tag not in before}
+        fields = (one for one in self.change.fields if one.field in filetags.FIELDS)
+        return {tag for one in fields for tag in one.added}
 
     @property
     def new_guesses(self) -> dict[str, float]:
         """Those of them that the model predicts."""
         added = self.added
         return {tag: p for tag, p in self.guessed.items() if tag in added}
-
-    @property
-    def gets_features(self) -> bool:
-        """Whether audio features are written."""
-        return any(one.field in AUDIO_FEATURES for one in self.change.fields)
 
 
 @dataclass
@@ -99,13 +96,13 @@ class WritePlan:
     @property
     def expected_wrong(self) -> float:
         """How many of them will be wrong, by the precision of their tags, or else by p."""
-        guesses = (pair for one in self.files for pair in one.new_guesses.items())
-        return sum(1 - self.precision.get(normalise_tag(tag), p) for tag, p in guesses)
+        guesses = ((one.names[tag], p) for one in self.files for tag, p in one.new_guesses.items())
+        return sum(1 - self.precision.get(tag, p) for tag, p in guesses)
 
     def count_predicted(self, model: StoredModel) -> int:
         """How many predicted tags that would be added are among those that a model has learnt."""
         names = {model.vocabulary[j] for j in np.flatnonzero(model.learnt)}
-        return sum(normalise_tag(tag) in names for one in self.files for tag in one.new_guesses)
+        return sum(one.names[tag] in names for one in self.files for tag in one.new_guesses)
 
 
 @dataclass
@@ -163,9 +160,8 @@ def wanted_tags(
     predicted: bool = True,
     owner: Owner | None = None,
     precision: float | None = None,
-    tagless: bool = True,
-) -> Iterator[tuple[Track, ScoredTags]]:
-    """(track, its tags) of each track, in this order.
+) -> dict[int, ScoredTags]:
+    """Track → its tags that are wanted in files, for those of the tracks that have some.
 
     A tag is wanted where people agree that it holds. Where they leave it open, it is wanted if the
     current model's probability reaches the threshold of the tag for this precision, both as the
@@ -177,7 +173,6 @@ def wanted_tags(
     people, predicted : whether what people say and what the model predicts is wanted
     owner : whose predictions: of tags learnt from the library, of built-in ones, or both
     precision : as of `Snapshot.write_thresholds`
-    tagless : whether tracks come, too, that get no tags
     """
     snapshot = library.snapshot()
     if predicted and not people and snapshot.model is None:
@@ -186,54 +181,49 @@ def wanted_tags(
             "`harmonium tag`."
         )
     from_files = [one.name for one in library.opinions.people() if one.kind == "file"]
-    for some in batches(map(int, ids)):
-        opinions = library.opinions.triples(some)
-        agreed = agreed_tags(opinions.filter(~pl.col("person").is_in(from_files)))
-        guessed = _guessed(snapshot, some, precision, owner) if predicted else {}
-        has: dict[int, set[str]] = {}
-        for number, tag in opinions.filter(pl.col("value") > 0).select("track_id", "tag").rows():
-            has.setdefault(number, set()).add(tag)
-        wanted = some if tagless else [one for one in some if one in agreed or one in guessed]
-        for track in library.tracks.many(wanted):
-            said = agreed.get(track.id, {})
-            said = {tag: holds for tag, holds in said.items() if tag not in snapshot.hidden}
-            tags = {tag: 1.0 for tag, holds in said.items() if holds and people}
-            for tag, p in guessed.get(track.id, {}).items():
-                if snapshot.has_synonym(tag, has.get(track.id, ())):
-                    continue
-                if tag not in said or (said[tag] and not people):
-                    tags[tag] = p
-            yield track, tags
-
-
-def _guessed(
-    snapshot: Snapshot, ids: list[int], precision: float | None, owner: Owner | None
-) -> dict[int, ScoredTags]:
-    """Track → the tags whose probability reaches their threshold, the likeliest first."""
-    thresholds = snapshot.write_thresholds(precision, owner)
-    stored, model = snapshot.library.predictions, snapshot.model
-    if model is None or model.id is None:
-        return {}
-    trained = stored.probabilities(model.id, ids, refined=False)
-    if not trained.shape[1]:
-        return {}
-    probabilities = np.minimum(trained, stored.probabilities(model.id, ids)[:, : len(thresholds)])
-    rows, tags = np.nonzero(probabilities >= thresholds)  # not where they are NaN
-    order = np.lexsort((-probabilities[rows, tags], rows))
+    opinions = library.opinions.triples(ids)
+    agreed = agreed_tags(opinions.filter(~pl.col("person").is_in(from_files)))
+    guessed = _guessed(snapshot, ids, precision, owner) if predicted else {}
+    has: dict[int, set[str]] = {}
+    for number, tag in opinions.filter(pl.col("value") > 0).select("track_id", "tag").rows():
+        has.setdefault(number, set()).add(tag)
     found: dict[int, ScoredTags] = {}
-    for i, j in zip(rows[order].tolist(), tags[order].tolist(), strict=True):
-        found.setdefault(ids[i], {})[model.vocabulary[j]] = float(probabilities[i, j])
+    hidden = snapshot.hidden
+    for number in agreed.keys() | guessed.keys():
+        said = agreed.get(number, {})
+        said = {tag: holds for tag, holds in said.items() if tag not in hidden}
+        tags = {tag: 1.0 for tag, holds in said.items() if holds and people}
+        for tag, p in guessed.get(number, {}).items():
+            if snapshot.has_synonym(tag, has.get(number, ())):
+                continue
+            if tag not in said or (said[tag] and not people):
+                tags[tag] = p
+        if tags:
+            found[number] = tags
     return found
 
 
-def imprecise_tags(library: Library, precision: float) -> list[str] | None:
-    """The tags that are learnt, but not as precise; None if the model does not know."""
-    model = library.models.current()
-    thresholds = None if model is None else thresholds_for(model.as_trained(), precision)
-    if model is None or thresholds is None:
-        return None
-    never = model.as_trained().learnt & (thresholds > 1)
-    return [model.vocabulary[j] for j in np.flatnonzero(never)]
+def _guessed(
+    snapshot: Snapshot, ids: Sequence[int], precision: float | None, owner: Owner | None
+) -> dict[int, ScoredTags]:
+    """Track → the tags whose probability reaches their threshold, the likeliest first."""
+    thresholds = snapshot.write_thresholds(precision, owner)
+    found: dict[int, ScoredTags] = {}
+    if (model := snapshot.model) is None:
+        return {}
+    for some in batches(ids, 10 * PAGE):
+        trained = snapshot.probabilities(np.array(some), refined=False)
+        if not trained.shape[1]:
+            return {}
+        refined = snapshot.probabilities(np.array(some))
+        probabilities = np.minimum(trained, refined[:, : len(thresholds)])
+        rows, tags = np.nonzero(probabilities >= thresholds)  # not where they are NaN
+        p = probabilities[rows, tags]
+        order = np.lexsort((-p, rows))
+        columns = (one[order].tolist() for one in (rows, tags, p))
+        for i, j, score in zip(*columns, strict=True):
+            found.setdefault(some[i], {})[model.vocabulary[j]] = score
+    return found
 
 
 def count_untagged(library: Library, ids: Sequence[int] | Ids) -> int:
@@ -255,8 +245,8 @@ class OutlinedTag:
     tag: str
     shown: str
     kind: str
-    n: int  # tracks whose files would get it
-    n_said: int  # those of them where people say so; the model predicts it for the others
+    n: int  # files that would get it
+    n_said: int  # those of them of whose tracks people say so; the model predicts it for the others
     expected_wrong: float  # how many that the model adds will be wrong
     precision: float | None  # the share of them that will be right; None if it adds none
     accepted: bool  # whether the rules let it be written
@@ -267,12 +257,12 @@ class OutlinedTag:
 class WriteOutline:
     """What writing would add, by what the library knows of the files."""
 
-    tracks: list[int]  # those whose files would get something
+    tracks: list[int]  # those whose files would change
+    n_files: int  # their files, with copies
     tags: list[OutlinedTag]  # the most frequent first
     not_reached: dict[str, float | None]
-    """Tag that is learnt, but not right so often → the precision it has at best, by a cautious
-    count."""
-    n_features: int  # tracks whose files would get audio features
+    """As of `Snapshot.not_reached`."""
+    n_features: int  # files that would get audio features
 
     @property
     def accepted(self) -> list[OutlinedTag]:
@@ -285,17 +275,31 @@ def outline_writes(
 ) -> WriteOutline:
     """What `plan_writes` would add, without reading the files; tags that the rules refuse, too.
 
-    Only for audio features, of which the library does not know where they are, files are read.
+    Copies of a file are taken to have its tags.
     """
-    snapshot, scores = library.snapshot(), dict[str, list[float]]()
-    new: dict[int, list[str]] = {}
-    for track, tags in wanted_tags(library, ids, precision=precision, tagless=False):
-        there = _tags_in(tuple(text for texts in track.file_tags.values() for text in texts))
-        for tag, p in tags.items():
-            if tag not in there and not snapshot.has_synonym(tag, there):
-                scores.setdefault(tag, []).append(p)
-                new.setdefault(track.id, []).append(tag)
-    refused = {one.tag for one in rules.sort([*scores])[1]}
+    snapshot, copies = library.snapshot(), library.tracks.copies(ids)
+    wanted = wanted_tags(library, ids, precision=precision)
+    features = _features(snapshot, ids, rules)
+    every = sorted({tag for tags in wanted.values() for tag in tags})
+    spelt = {tag: snapshot.shown(tag) for tag in every}
+    places = {one.tag: one for one in rules.place(dict.fromkeys(every, 1.0), spelt)}
+    alike = Counter((one.field, fold(one.name)) for one in places.values())
+    # Unless a field is replaced, whether a file gets a tag does not depend on its other new tags.
+    alone = rules.mode != "overwrite" and not rules.scores and {*alike.values()} <= {1}
+    scores, changing, n_features = dict[str, list[float]](), dict[int, int](), 0
+    for there, numbers in library.tracks.by_file_tags([*(wanted.keys() | features.keys())]):
+        effect = partial(_effect, there, places=places, rules=rules, snapshot=snapshot)
+        one_by_one = cache(lambda tag, effect=effect: effect({tag: 1.0}))
+        for number in numbers:
+            tags, n_files = wanted.get(number, {}), 1 + len(copies.get(number, ()))
+            effects = [one_by_one(tag) for tag in tags] if alone else [effect(tags)]
+            for tag in (tag for added, _ in effects for tag in added):
+                scores.setdefault(tag, []).extend([tags[tag]] * n_files)
+            values = features.get(number)
+            gets = bool(values and filetags.changed_fields(there, {}, values, rules))
+            n_features += n_files * gets
+            if gets or any(changes for _, changes in effects):
+                changing[number] = n_files
     right_shares, found = snapshot.write_precision(precision), []
     for tag, all_p in scores.items():
         guessed, n = [p for p in all_p if p < 1], len(all_p)
@@ -303,27 +307,75 @@ def outline_writes(
         wrong = 0.0 if right is None else (1 - right) * len(guessed)
         about = (tag, snapshot.shown(tag), snapshot.kind(tag), n, n - len(guessed))
         elsewhere = bool(guessed) and snapshot.owner(tag) == "built-in"
-        found.append(OutlinedTag(*about, wrong, right, tag not in refused, elsewhere))
-    gets = {number for number, tags in new.items() if not refused.issuperset(tags)}
-    featured: set[int] = set()
-    if rules.features:
-        plan = plan_writes(library, ids, rules, precision=precision)
-        featured = {one.track.id for one in plan.files if one.gets_features}
-    thresholds = snapshot.write_thresholds(precision)
-    not_reached: dict[str, float | None] = {}
-    for tag, place in snapshot.places.items():
-        if place >= len(thresholds) or thresholds[place] > 1:
-            bounds = [one.below() for one in snapshot.curves[place : place + 1]]
-            not_reached[tag] = max((float(one.max()) for one in bounds if len(one)), default=None)
+        found.append(OutlinedTag(*about, wrong, right, not places[tag].refused, elsewhere))
     found.sort(key=lambda one: (-one.n, one.tag))
-    return WriteOutline(sorted(gets | featured), found, not_reached, len(featured))
+    n_files = sum(changing.values())
+    return WriteOutline(
+        sorted(changing), n_files, found, snapshot.not_reached(precision), n_features
+    )
+
+
+def _effect(
+    there: Mapping[str, filetags.Values],
+    tags: ScoredTags,
+    places: Mapping[str, PlacedTag],
+    rules: filetags.Rules,
+    snapshot: Snapshot,
+) -> tuple[list[str], bool]:
+    """The tags that a file with these values would get, refused ones too; whether it changes."""
+    if rules.mode == "merge":
+        tags, _ = _without_known(tags, there, snapshot)
+    new: list[str] = []
+    written: dict[str, dict[str, float]] = {}
+    first: dict[tuple[str | None, str], str] = {}  # field and name → the first tag with them
+    for tag, p in tags.items():
+        _, name, _, where, refused = places[tag]
+        before = there.get(where or "", ())
+        if not refused and where and first.setdefault((where, fold(name)), tag) == tag:
+            written.setdefault(where, {})[name] = p
+        elif refused and (not where or combine(before, (name,), rules.mode) != before):
+            new.append(tag)
+    fields = filetags.changed_fields(there, written, {}, rules)
+    tagged = (one for one in fields if one.field in filetags.FIELDS)
+    new += (first[one.field, fold(name)] for one in tagged for name in one.added)
+    return new, bool(fields)
+
+
+def _features(
+    snapshot: Snapshot, ids: Sequence[int], rules: filetags.Rules
+) -> dict[int, dict[str, float]]:
+    """Track → the audio features that go to its file, by the rules."""
+    if not rules.features:
+        return {}
+    found = zip(ids, snapshot.features(np.asarray(ids, np.int64)), strict=True)
+    return {number: values for number, values in found if values}
+
+
+def _without_known(
+    tags: ScoredTags, there: Mapping[str, filetags.Values], snapshot: Snapshot
+) -> tuple[ScoredTags, dict[str, str]]:
+    """Those of the tags that a file with these fields lacks, and tag → its spelling there.
+
+    Tags in a longer text of it, such as jazz in "Jazz; Blues", are not among them; nor are those
+    that it has under another name.
+    """
+    found, inside = _tags_in(tuple(v for name in filetags.LIST_FIELDS for v in there.get(name, ())))
+    if not found:
+        return tags, {}
+    tags = {
+        tag: score
+        for tag, score in tags.items()
+        if tag not in inside and not snapshot.has_synonym(tag, found)
+    }
+    return tags, {tag: found[tag] for tag in tags if tag in found}
 
 
 @lru_cache(maxsize=100_000)
-def _tags_in(values: tuple[str, ...]) -> frozenset[str]:
-    """The tags in the fields of a file, whole and split."""
-    parts = (possible_parts(value) for value in values)
-    return frozenset({*map(normalise_tag, values), *(part for some in parts for part in some)})
+def _tags_in(values: filetags.Values) -> tuple[dict[str, str], frozenset[str]]:
+    """Tag → its spelling, of these values of a file; and the tags inside longer texts."""
+    found = {normalise_tag(value): value for value in values}
+    parts = {part for value in values for part in possible_parts(value)}
+    return found, frozenset(parts - found.keys())
 
 
 # What would change in files, and writing. -------------------------------------------------------
@@ -345,12 +397,11 @@ def plan_writes(
     """
     snapshot = library.snapshot()
     plan = WritePlan(ids=ids, precision=snapshot.write_precision(sources.get("precision")))
-    features: dict[int, dict[str, float]] = {}
-    if rules.features and sources.get("predicted", True):
-        values = library.snapshot().features(np.asarray(ids, np.int64))
-        features = dict(zip(ids, values, strict=True))
-    copies = library.tracks.copies(ids)
-    for done, (track, tags) in enumerate(wanted_tags(library, ids, **sources), 1):
+    features = _features(snapshot, ids, rules) if sources.get("predicted", True) else {}
+    copies, wanted = library.tracks.copies(ids), wanted_tags(library, ids, **sources)
+    tracks = (track for some in batches(ids) for track in library.tracks.many(some))
+    for done, track in enumerate(tracks, 1):
+        tags = wanted.get(track.id, {})
         for path in (track.path, *copies.get(track.id, [])):
             if only_to is not None and path not in only_to:
                 continue
@@ -377,28 +428,18 @@ def _plan_file(
 ) -> PlannedFile:
     """What writing tags and audio features to one file of a track would change.
 
-    Tags are spelt as in the file: Hip-Hop for hip hop. Those in a longer text of it, such as jazz
-    in "Jazz; Blues", are not written; nor are those that it has under another name.
+    Tags are spelt as in the file: Hip-Hop for hip hop.
     """
-    spellings = snapshot.spellings
     there: dict[str, str] = {}
     if rules.mode == "merge" and tags:
         file = filetags.read_tags(path)
-        values = [value for name in filetags.LIST_FIELDS for value in getattr(file, name)]
-        found = {normalise_tag(value): value for value in values}
-        inside = {part for value in values for part in possible_parts(value)} - found.keys()
-        tags = {
-            tag: score
-            for tag, score in tags.items()
-            if normalise_tag(tag) not in inside and not snapshot.has_synonym(tag, found)
-        }
-        there = {tag: found[name] for tag in tags if (name := normalise_tag(tag)) in found}
-    spelt = {tag: spellings[tag] for tag in tags if tag in spellings}
-    names = {**spelt, **there, **rules.aliases}
-    kinds = {tag: rules.kinds[tag] for tag in tags if tag in rules.kinds}
-    change = filetags.plan_write(path, tags, replace(rules, aliases=names, kinds=kinds), features)
-    guessed = {names.get(tag, tag): p for tag, p in tags.items() if p < 1}
-    return PlannedFile(track, change, guessed)
+        values = {name: getattr(file, name) for name in filetags.LIST_FIELDS}
+        tags, there = _without_known(tags, values, snapshot)
+    spelt = {tag: there.get(tag, snapshot.shown(tag)) for tag in tags}
+    change = filetags.plan_write(path, tags, rules, features, spelt)
+    names = {one.name: one.tag for one in reversed([*rules.place(tags, spelt)])}
+    guessed = {name: tags[tag] for name, tag in names.items() if tags[tag] < 1}
+    return PlannedFile(track, change, guessed, names)
 
 
 def write_planned(
@@ -409,7 +450,7 @@ def write_planned(
     writer = _UndoableWriter(library, len(files))
     try:
         for done, planned in enumerate(files, 1):
-            track, change, _ = planned
+            track, change = planned[:2]
             try:
                 writer.write(track, change.path, partial(filetags.apply_change, change))
                 report.paths.append(change.path)

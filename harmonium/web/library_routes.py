@@ -386,7 +386,7 @@ def plan(
         if some:
             files = library.plan_write(*some, precision=precision, rules=rules).files
     return {
-        "files": len(outline.tracks),
+        "files": outline.n_files,
         "tags": outline.tags,
         "not_reached": [{"tag": tag, "best": p} for tag, p in outline.not_reached.items()],
         "total": sum(one.n for one in outline.accepted),

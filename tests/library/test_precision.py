@@ -23,7 +23,7 @@ from harmonium.library.tagger import (
     threshold_for,
     thresholds_for,
 )
-from harmonium.library.write import imprecise_tags, plan_writes, wanted_tags
+from harmonium.library.write import plan_writes, wanted_tags
 
 
 def draw(n, rng, sharpness=4.0, rate=-1.0):
@@ -191,8 +191,8 @@ def library(tmp_path):
 
 def wanted(library, precision):
     ids = library.tracks.ids().tolist()
-    ((_, tags),) = wanted_tags(library, ids, people=False, precision=precision)
-    return list(tags)
+    found = wanted_tags(library, ids, people=False, precision=precision)
+    return [tag for tags in found.values() for tag in tags]
 
 
 def test_a_tag_is_wanted_where_it_is_right_often_enough_and_others_are_named(library):
@@ -200,7 +200,8 @@ def test_a_tag_is_wanted_where_it_is_right_often_enough_and_others_are_named(lib
     assert wanted(library, 0.8) == ["guitar", "mellow"]
     assert wanted(library, 0.95) == ["guitar"]  # a probability of 0.4 cannot be right so often
     assert wanted(library, 0.98) == []
-    assert (imprecise_tags(library, 0.8), imprecise_tags(library, 0.5)) == (["hip hop"], [])
+    snapshot = library.snapshot()
+    assert [[*snapshot.not_reached(p)] for p in (0.8, 0.5)] == [["hip hop"], []]
     found = [set(wanted(library, precision)) for precision in (None, 0.1, 0.5, 0.8, 0.9)]
     assert all(low >= high for low, high in pairwise(found))
 
@@ -217,7 +218,7 @@ def test_a_plan_says_how_many_tags_will_be_wrong_and_without_curves_thresholds_s
     plan = plan_writes(library, ids, Rules(), people=False, precision=0.8)
     assert plan.expected_wrong == pytest.approx(3 - (0.9 + 0.4 + 0.6), abs=1e-3)
     assert wanted(library, 0.8) == ["guitar", "hip hop", "mellow"]
-    assert imprecise_tags(library, 0.8) is None
+    assert not library.snapshot().not_reached(0.8)
 
 
 def test_the_standard_errors_are_those_of_repeated_draws():

@@ -168,10 +168,10 @@ class FileTags:
 
     @property
     def of_track(self) -> dict[str, Any]:
-        """What a library keeps of it: title, artist, album, duration, and the tags by field."""
+        """What a library keeps of it: title, artist, album, duration, and the values by field."""
         about = {name: getattr(self, name) for name in (*TEXT_FIELDS, "duration")}
-        tags = {name: [*getattr(self, name)] for name in FIELDS if getattr(self, name)}
-        return about | {"file_tags": tags}
+        values = {name: [*self.at(self.places[name])] for name in (*FIELDS, *OWN_FIELDS)}
+        return about | {"file_tags": {name: some for name, some in values.items() if some}}
 
 
 class Format(ABC):

@@ -6,8 +6,9 @@ docs/library.md has an example.
 
 import math
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeAlias, get_args
 
@@ -34,6 +35,16 @@ class UnwrittenTag(NamedTuple):
 
     tag: str
     reason: str
+
+
+class PlacedTag(NamedTuple):
+    """Where a tag goes."""
+
+    tag: str
+    name: str  # what is written
+    score: float
+    field: str | None  # None: no field is named for it
+    refused: str  # why it is not written, or ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -112,33 +123,53 @@ class Rules:
             version=self.id3_version, grouping=self.grouping_frame, separator=self.separator
         )
 
-    def sort(self, tags: GivenTags) -> tuple[dict[str, dict[str, float]], list[UnwrittenTag]]:
-        """({field: {name to write: score}}, what is left out); scores not given are NaN."""
-        # Where several tags have one name, the first spelling and the highest score count.
-        aliases = {fold(tag): name.strip() for tag, name in self.aliases.items()}
-        fields = {fold(tag): name for tag, name in self.fields.items()}
-        kinds = {fold(tag): kind for tag, kind in self.kinds.items()}
-        ignored = set(map(fold, self.ignore))
-        allowed = None if self.whitelist is None else set(map(fold, self.whitelist))
-        found: dict[str, dict[str, tuple[str, float]]] = {}  # by field and folded name
-        left_out: list[UnwrittenTag] = []
+    def place(self, tags: GivenTags, spelt: Mapping[str, str] = {}) -> Iterator[PlacedTag]:
+        """Where each tag goes, without an alias as it is ``spelt``; scores not given are NaN."""
+        aliases, fields, kinds, ignored, allowed = self._folded
         for tag, score in _scored(tags, needed=self.scores):
-            name = aliases.get(fold(tag), tag)
+            name = aliases.get(fold(tag)) or spelt.get(tag, tag)
             keys = (fold(tag), fold(name))
             kind = kind_of(next((key for key in keys if key in kinds), keys[1]), kinds)
             named = (fields[key] for key in (*keys, kind) if key in fields)
-            where = next(named, self.default_field)
+            where, refused = next(named, self.default_field), ""
             if not ignored.isdisjoint(keys):
-                left_out.append(UnwrittenTag(tag, "on the ignore list"))
+                refused = "on the ignore list"
             elif allowed is not None and allowed.isdisjoint(keys):
-                left_out.append(UnwrittenTag(tag, "not on the whitelist"))
+                refused = "not on the whitelist"
             elif where in (None, NOWHERE):
-                left_out.append(UnwrittenTag(tag, "no field is named for it"))
+                refused = "no field is named for it"
+            yield PlacedTag(tag, name, score, None if where == NOWHERE else where, refused)
+
+    def sort(
+        self, tags: GivenTags, spelt: Mapping[str, str] = {}
+    ) -> tuple[dict[str, dict[str, float]], list[UnwrittenTag]]:
+        """({field: {name to write: score}}, what is left out), as `place` says."""
+        # Where several tags have one name, the first spelling and the highest score count.
+        found: dict[str, dict[str, tuple[str, float]]] = {}  # by field and folded name
+        left_out: list[UnwrittenTag] = []
+        for tag, name, score, where, refused in self.place(tags, spelt):
+            if refused or where is None:
+                left_out.append(UnwrittenTag(tag, refused))
             else:
                 there = found.setdefault(where, {})
-                first, highest = there.get(keys[1], (name, score))
-                there[keys[1]] = (first, max(highest, score))
+                first, highest = there.get(fold(name), (name, score))
+                there[fold(name)] = (first, max(highest, score))
         return {where: dict(there.values()) for where, there in found.items()}, left_out
+
+    def is_blank(self, values: Values) -> bool:
+        """Whether all these values are words that are not tags, such as Other."""
+        return all(kind_of(fold(value), self._folded[2]) == NO_TAG for value in values)
+
+    @cached_property
+    def _folded(self) -> tuple[dict[str, str], dict[str, str], dict[str, str], set[str], Any]:
+        """Aliases, fields, kinds, ignored and allowed tags, by folded name."""
+        return (
+            {fold(tag): name.strip() for tag, name in self.aliases.items()},
+            {fold(tag): name for tag, name in self.fields.items()},
+            {fold(tag): kind for tag, kind in self.kinds.items()},
+            set(map(fold, self.ignore)),
+            None if self.whitelist is None else set(map(fold, self.whitelist)),
+        )
 
 
 RULE_NAMES = tuple(one.name for one in fields(Rules))
@@ -221,6 +252,7 @@ def tags_in_comment(texts: Values) -> Values:
     return tuple(part for part in parts if part)
 
 
+@lru_cache(maxsize=100_000)
 def fold(tag: str) -> str:
     """What two spellings of a tag have in common: its normalised name, or itself if it has none."""
     return normalise_tag(tag) or tag.strip()

@@ -61,6 +61,12 @@ class FieldChange:
             return self.before, self.after
         return tags_in_comment(self.before), tags_in_comment(self.after)
 
+    @property
+    def added(self) -> Values:
+        """Its tags that were not there."""
+        before, after = self.tags
+        return tuple(tag for tag in after if tag not in before)
+
 
 @dataclass(frozen=True, kw_only=True)
 class FileChange:
@@ -123,54 +129,73 @@ KeepRecord: TypeAlias = Callable[[UndoRecord], object]
 
 
 def plan_write(
-    path: PathLike, tags: GivenTags, rules: Rules = _DEFAULT, features: Mapping[str, float] = {}
+    path: PathLike,
+    tags: GivenTags,
+    rules: Rules = _DEFAULT,
+    features: Mapping[str, float] = {},
+    spelt: Mapping[str, str] = {},
 ) -> FileChange:
     """What writing these tags would change in a file; nothing is written.
 
-    ``tags`` are names, or a mapping of names to scores; they are written in this order.
-    ``features`` are audio features and their values, which are written if the rules say so. A
-    FileTagError says why a file cannot be read or written to, and a DataError why a tag cannot be
-    written to any file.
+    ``tags`` are names, or a mapping of names to scores; they are written in this order, some
+    perhaps ``spelt`` otherwise. ``features`` are audio features and their values, which are written
+    if the rules say so. A FileTagError says why a file cannot be read or written to, and a
+    DataError why a tag cannot be written to any file.
     """
-    wanted, left_out = rules.sort(tags)
+    wanted, left_out = rules.sort(tags, spelt)
     with opened(path) as file:
         found, there = _read_for_writing(file, rules.id3)
-    fields: list[FieldChange] = []
-    scores: list[FieldChange] = []
-    for name in FIELDS:
-        is_comment, where, accepted = name == COMMENT, there.places[name], {}
-        if is_comment:
-            where = where[:1]  # what is elsewhere is somebody's text, and stays there
-        for tag, score in wanted.get(name, {}).items():
-            reason = found.refusal(where[0], tag, there.version, rules.id3)
-            if is_comment and tags_in_comment((tag,)) != (tag,):
-                reason = "a comment would take it for several tags"
-            if reason:
-                left_out.append(UnwrittenTag(tag, reason))
-            else:
-                accepted[tag] = score
-        before = there.at(where)
-        join = combine_comment if is_comment else combine
-        after = join(before, tuple(accepted), rules.mode)
-        fields.append(FieldChange(name, before, after, where))
-        if rules.scores:
-            own = f"harmonium_{name}"
-            written = {fold(value) for value in fields[-1].tags[1]}
-            new = tuple(f"{tag}={p:.3f}" for tag, p in accepted.items() if fold(tag) in written)
-            before = there.at(there.places[own])
-            scores.append(FieldChange(own, before, new or before, there.places[own]))
-    for name, value in features.items() if rules.features else ():
-        before = there.at(there.places[name])
-        after = before if before and rules.mode != "overwrite" else (f"{value:.2f}",)
-        fields.append(FieldChange(name, before, after, there.places[name]))
+    # What is in other comments than the first is somebody's text, and stays there.
+    places = {**there.places, COMMENT: there.places[COMMENT][:1]}
+    for name, tag in [(name, tag) for name, some in wanted.items() for tag in some]:
+        reason = found.refusal(places[name][0], tag, there.version, rules.id3)
+        if name == COMMENT and tags_in_comment((tag,)) != (tag,):
+            reason = "a comment would take it for several tags"
+        if reason:
+            left_out.append(UnwrittenTag(tag, reason))
+            del wanted[name][tag]
+    before = {name: there.at(where) for name, where in places.items()}
     return FileChange(
         path=os.fspath(path),
         format=found.name,
         version=there.version,
-        fields=tuple(one for one in [*fields, *scores] if one.before != one.after),
+        fields=tuple(changed_fields(before, wanted, features, rules, places)),
         left_out=tuple(left_out),
         id3=rules.id3,
     )
+
+
+def changed_fields(
+    there: Mapping[str, Values],
+    wanted: Mapping[str, Mapping[str, float]],
+    features: Mapping[str, float],
+    rules: Rules,
+    places: Mapping[str, Values] = {},
+) -> list[FieldChange]:
+    """The fields that change if tags and audio features come to a file.
+
+    ``there`` are its values by field, ``wanted`` field → tag → score, and ``places`` those of the
+    fields. A genre or mood field that holds nothing but words that are not tags counts as empty.
+    """
+    changes, scores = [list[tuple[str, Values, Values]]() for _ in range(2)]
+    for name in FIELDS:
+        if not (tags := wanted.get(name)):
+            continue
+        before = there.get(name, ())
+        kept = () if name in ("genre", "mood") and rules.is_blank(before) else before
+        join = combine_comment if name == COMMENT else combine
+        changes.append((name, before, join(kept, tuple(tags), rules.mode)))
+        if rules.scores:
+            own = f"harmonium_{name}"
+            written = {fold(value) for value in FieldChange(*changes[-1], ()).tags[1]}
+            new = tuple(f"{tag}={p:.3f}" for tag, p in tags.items() if fold(tag) in written)
+            scores.append((own, there.get(own, ()), new or there.get(own, ())))
+    for name, value in features.items() if rules.features else ():
+        before = there.get(name, ())
+        keep = before and rules.mode != "overwrite"
+        changes.append((name, before, before if keep else (f"{value:.2f}",)))
+    changed = (one for one in changes + scores if one[1] != one[2])
+    return [FieldChange(*one, places.get(one[0], ())) for one in changed]
 
 
 def _read_for_writing(file: BinaryIO, options: Id3Options) -> tuple[Format, FileTags]:

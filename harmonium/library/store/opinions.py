@@ -246,7 +246,7 @@ class Opinions(database.LibraryPart):
         if track_ids is None:
             return self._frame()
         ids = np.asarray(track_ids, np.int64).ravel().tolist()
-        pages = list(database.batches(ids)) or [[]]
+        pages = list(database.batches(ids, 10 * database.PAGE)) or [[]]
         return pl.concat([self._frame(opinion.c.track_id.in_(page)) for page in pages])
 
     def of_track(self, track_id: int) -> list[tuple[str, str, int]]:

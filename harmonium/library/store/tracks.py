@@ -74,7 +74,7 @@ class Track:
     album: str | None = None
     duration: float | None = None  # seconds
     file_tags: Mapping[str, Sequence[str]] = field(default_factory=dict)
-    """Field ("genre", "mood", "grouping", "comment") → what the file says."""
+    """Field ("genre", "mood", "grouping", "comment"; scores, audio features) → what it says."""
     id: int = 0  # its number; 0 until it is stored
     state: str = "present"
     """"present", "missing" (the file is gone), "unreadable" (the file cannot be decoded), or
@@ -132,11 +132,27 @@ class Tracks(database.LibraryPart):
     def copies(self, ids: ArrayLike) -> dict[int, list[str]]:
         """Track → the paths of other files with its sound, where there are any."""
         found: dict[int, list[str]] = {}
-        for some in database.batches(np.asarray(ids, np.int64).ravel().tolist()):
+        for some in database.batches(
+            np.asarray(ids, np.int64).ravel().tolist(), 10 * database.PAGE
+        ):
             query = sa.select(track_copy).where(track_copy.c.track_id.in_(some))
             for row in self._library.fetch(query.order_by(track_copy.c.path)):
                 found.setdefault(row.track_id, []).append(database.loaded_path(row))
         return found
+
+    def by_file_tags(
+        self, ids: ArrayLike
+    ) -> Iterator[tuple[dict[str, tuple[str, ...]], list[int]]]:
+        """(field → values, the tracks whose files say so), for all that files of tracks say."""
+        found: dict[str, list[int]] = {}
+        for some in database.batches(
+            np.asarray(ids, np.int64).ravel().tolist(), 10 * database.PAGE
+        ):
+            query = sa.select(track.c.id, track.c.file_tags).where(track.c.id.in_(some))
+            for number, text in self._library.fetch(query):
+                found.setdefault(text, []).append(number)
+        for text, numbers in found.items():
+            yield {name: (*some,) for name, some in database.stored_json(text).items()}, numbers
 
     def put_copy(self, file: Track) -> None:
         """Store the path, size and time of another file with the sound of a track."""
