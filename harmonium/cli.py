@@ -27,6 +27,12 @@ PANELS = {
         ("train", "train", "Train a model on your tags."),
         ("tag", "train", "Tag files or the whole library."),
         ("search", "search", "Search tracks by their tags, the most likely first."),
+        ("playlists", "playlists", "List the saved searches, or write their playlists."),
+        (
+            "push",
+            "playlists",
+            "Make or refresh a playlist on a Subsonic server, such as Navidrome.",
+        ),
         ("suggest", "search", "Suggest more tags for a track that has these."),
         ("related", "search", "List the tags that a tag makes more likely, and less likely."),
         ("say", "corrections", "Set the tags of tracks; -TAG rejects one."),
@@ -55,7 +61,11 @@ PANELS = {
         ),
     ),
 }
-TAKE_REJECTED_TAGS = ("search", "say")  # arguments may be tags with a minus: search jazz -rock
+TAKE_REJECTED_TAGS = (
+    "search",
+    "say",
+    "push",
+)  # arguments may be tags with a minus: search jazz -rock
 LABELS = "Example|In Python|Exit codes|Then"  # words that begin a paragraph in the help
 
 

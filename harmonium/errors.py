@@ -10,7 +10,8 @@ HarmoniumError
 ├── LibraryError                  a library of music that cannot be used
 │   ├── NoLibraryError            there is no library yet
 │   └── NotInLibraryError         a track, a change or a model that is not in it
-└── ModelFileError (ValueError)   not a model, a damaged one, or one from a newer version
+├── ModelFileError (ValueError)   not a model, a damaged one, or one from a newer version
+└── ServerError                   another program's server that cannot be used
 
 HarmoniumWarning (UserWarning)
 ├── DataWarning                   input that was only partly used
@@ -67,6 +68,10 @@ class NotInLibraryError(LibraryError):
 
 class ModelFileError(HarmoniumError, ValueError):
     """A file that is not a model, is damaged, or comes from a newer version."""
+
+
+class ServerError(HarmoniumError):
+    """A server of another program that cannot be reached, or refuses something."""
 
 
 class HarmoniumWarning(UserWarning):

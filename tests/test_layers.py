@@ -56,6 +56,7 @@ ROOMS = {
     "learning": {"store", "tags", *BELOW_SNAPSHOT},
     "write": {"store", "library", "filetags", "tagger"},
     "doctor": {"store", "library", "tagger"},
+    "saved": {"store", "export", "snapshot", *BELOW_SNAPSHOT},
 }
 ROOMS["library"] = set(ROOMS)  # its methods are the verbs of all the others
 

@@ -59,6 +59,9 @@ def index(
     no_cache: bool = options.NO_CACHE,
     time_limit: float = options.TIME_LIMIT,
     retry: bool = flag("Retry unreadable files that have not changed.", "--retry"),
+    playlists: Path | None = value(
+        "FOLDER", "Then write the playlists of saved searches, as `harmonium playlists` does."
+    ),
     as_json: bool = options.JSON,
 ) -> None:
     """Scan folders of music and update the library.
@@ -96,13 +99,16 @@ def index(
                 retry=retry,
             )
         n_tracks = opened.tracks.count("present")
+        written = opened.write_playlists(playlists) if playlists is not None else []
     out.json(report)
     _show(out, report, n_tracks, time.monotonic() - began)
     if report.tagged:
         out.hint(f"{counted(report.tagged, 'track')} tagged. Next: harmonium search 'calm piano'")
     problems = report.unlisted | report.unreadable
     out.failures(problems.items(), " that could not be read; --json lists all")
-    raise typer.Exit(0 if report.complete else IN_PART)
+    failed = [(one.name, one.problem) for one in written if one.problem]
+    out.failures(failed)
+    raise typer.Exit(0 if report.complete and not failed else IN_PART)
 
 
 def _opened(place: str | None, paths: list[Path]) -> Library:

@@ -65,6 +65,8 @@ PERSON = value(
 )
 SEED = number(0, "Random seed.", "--seed", min=0)
 TRACK_HELP = "A file, the end of its path, #NUMBER, or artist - title."
+SUBSONIC = value("URL", "A Subsonic server: https://USER@HOST.", "--to")
+PASSWORD_FILE = value("FILE", "File with the server's password in its first line.")
 
 # How to extract features.
 EXTRACTOR = value(

@@ -10,7 +10,7 @@ from rich.text import Text
 
 from harmonium.commands import options
 from harmonium.commands.options import argument, file, flag, number, probability, value
-from harmonium.commands.output import Cell, Output, printable
+from harmonium.commands.output import Cell, Output, printable, to_undo
 from harmonium.errors import DataError, counted
 
 if TYPE_CHECKING:
@@ -45,6 +45,7 @@ def search(
         "-p",
     ),
     predicted: bool = flag("Only tracks that the model adds to your tags.", "--predicted"),
+    save: str | None = value("NAME", "Also save the search; see `harmonium playlists`."),
     playlist: Path | None = file("Also write a playlist, .m3u8.", "--playlist", "-o"),
     relative: bool = flag("Use paths relative to the playlist's folder.", "--relative"),
     export: Path | None = file(
@@ -87,19 +88,16 @@ def search(
     if min_probability is None:
         min_probability = 0.05 if sort in (None, "probability", "smooth") and start is None else 0.3
     with options.opened(library) as opened, out.bar("comparing") as progress:
-        found = opened.search(
-            " ".join(query or []),
-            like=like,
-            limit=limit,
-            min_probability=min_probability,
-            predicted=predicted,
-            owner=owner,
-            order=sort and sort.strip(),
-            features=as_json,
-            start=start,
-            end=end,
-            progress=progress,
-        )
+        asked: dict[str, Any] = {
+            "like": like,
+            "start": start,
+            "end": end,
+            "order": sort and sort.strip(),
+        }
+        asked |= {"min_probability": min_probability, "predicted": predicted, "owner": owner}
+        text = " ".join(query or [])
+        found = opened.search(text, limit=limit, features=as_json, progress=progress, **asked)
+        change = None if save is None else opened.save_search(save, text, limit=limit, **asked)
         tracks = [hit.track for hit in found]
         if playlist is not None and tracks:
             opened.playlist(playlist, tracks, relative=relative)
@@ -110,6 +108,7 @@ def search(
             only = "The model has not learnt {!r}: only people's tags count."
             out.note(*map(only.format, found.people_only))
     _show(out, found)
+    out.note(to_undo(change))
     if found.n_below and len(found) < limit and not as_json:
         below = f"{counted(found.n_below, 'track')} below {100 * min_probability:g} %"
         out.note(f"{below} not shown; --min-probability 0 shows all.")

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
         imports,
         index,
         models,
+        saved,
         snapshot,
         tagger,
         tagging,

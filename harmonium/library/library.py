@@ -51,7 +51,8 @@ if TYPE_CHECKING:
     from harmonium.library.imports import FeatureReport, ImportReport
     from harmonium.library.index import IndexReport
     from harmonium.library.models import ModelComparison, ModelEntry
-    from harmonium.library.snapshot import Hit, SearchResult, Snapshot
+    from harmonium.library.saved import SavedSearch, WrittenPlaylist
+    from harmonium.library.snapshot import Hit, Question, SearchResult, Snapshot
     from harmonium.library.store.changes import UndoReport
     from harmonium.library.tagging import TaggedFile, TaggedFiles, TagsOverTime
     from harmonium.library.tags import Relation, Suggestion, TagDetail, TagEntry, TagMap, Why
@@ -434,19 +435,60 @@ class Library:
         start, end : two tracks; finds a path by sound from one to the other, with ``limit`` stops
             that match the query
         """
-        named = [None if one is None else self.track(one).id for one in (like, start, end)]
-        if not (text or "").strip() and order is None and named == [None] * 3:
-            raise DataError("Search for tags, for tracks like another (--like), or for both.")
+        question = self.question(
+            text,
+            **{"like": like, "start": start, "end": end, "order": order, "name": name},
+            **{"owner": owner, "min_probability": min_probability, "predicted": predicted},
+            **{"features": features, "stops": limit},
+        )
         if limit < 1:
             raise DataError(f"'limit' must be at least 1, got {limit}.")
-        like_id, start_id, end_id = named
-        question = modules.snapshot.Question(
-            *((text or "").strip(), like_id, order, min_probability, owner, predicted, name),
-            *(features, start_id, end_id, limit),
-        )
         if question.is_ordered_by_sound or like is not None:
             update_sound_vectors(self, progress)
         return self.snapshot().search(question, limit, offset, count=False)
+
+    def question(self, text: str | None = None, **options: Any) -> "Question":
+        """What `search` and `save_search` look for; tracks may be named."""
+        named = {"like", "start", "end"} & {key for key in options if options[key] is not None}
+        if not (text or "").strip() and options.get("order") is None and not named:
+            raise DataError("Search for tags, for tracks like another (--like), or for both.")
+        options |= {key: self.track(options[key]).id for key in named}
+        return modules.snapshot.Question((text or "").strip(), **options)
+
+    def save_search(
+        self, name: str, text: str | None = None, *, limit: int = 100, **options: Any
+    ) -> int | None:
+        """Keep a search under a name; the number of the change, None if it is there already.
+
+        The options are those of `search`. Its tracks are found anew each time.
+        """
+        question = self.question(text, **options, stops=limit)
+        return modules.saved.save(self, name, question, limit)
+
+    def saved_searches(self) -> "list[SavedSearch]":
+        """The searches that have a name; `run_search` finds the tracks of one."""
+        return modules.saved.saved_searches(self)
+
+    def run_search(self, name: str) -> "SearchResult":
+        """The tracks that a saved search finds now."""
+        return modules.saved.saved_search(self, name).run(self)
+
+    def rename_search(self, old: str, new: str) -> int | None:
+        """Give a saved search another name; the number of the change."""
+        return modules.saved.rename(self, old, new)
+
+    def delete_search(self, name: str) -> int | None:
+        """Delete a saved search; the number of the change."""
+        return modules.saved.delete(self, name)
+
+    def write_playlists(self, folder: str | Path, **options: Any) -> "list[WrittenPlaylist]":
+        """Write each saved search into a folder; the options are those of `saved.write_playlists`.
+
+        ``rules`` writes Navidrome's .nsp instead of .m3u8 where its rules suffice, and ``relative``
+        paths relative to the folder.
+        """
+        path = Path(folder).expanduser()
+        return [*modules.saved.write_playlists(self, path, **options)]
 
     def audio_features(self, track: TrackName) -> dict[str, float]:
         """The audio features of a track, such as energy, from 0 to 1; empty if none are known."""

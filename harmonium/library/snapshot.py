@@ -598,7 +598,7 @@ class Snapshot:
         query = None
         if text:
             try:
-                query = self._parsed(text)
+                query = self.parsed(text)
             except UnknownTagError:  # but it may be a name
                 named = self._named(f"{text} {question.name}".replace('"', " "))
                 if not len(named) or like is not None or question.predicted:
@@ -636,7 +636,7 @@ class Snapshot:
             found.probability = None
         return found
 
-    def _parsed(self, text: str) -> Query:
+    def parsed(self, text: str) -> Query:
         """The query of a text; other words for tags are looked up only if there are any."""
         try:
             return parse(text, self.known)

@@ -41,9 +41,9 @@ setting = _table(
 )
 FOLDERS, EXTRACTOR, GENRES = "folders", "extractor", "genres"
 """The settings of the folders that were indexed, the key of the extractor, and the genre tree."""
-HIDDEN, RENAMED, KIND = "hidden:", "renamed:", "kind:"
-"""Prefixes of the settings of hidden tags, of renamed ones, and of the kinds of tags; the tag
-follows. Each tag has a setting of its own, so that each can be undone."""
+HIDDEN, RENAMED, KIND, SAVED = "hidden:", "renamed:", "kind:", "search:"
+"""Prefixes of the settings of hidden tags, of renamed ones, of the kinds of tags, and of saved
+searches; the tag or the name follows. Each has a setting of its own, so that each can be undone."""
 
 track = _table(
     "track",

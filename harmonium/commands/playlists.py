@@ -1,0 +1,160 @@
+"""`harmonium playlists` and `push`: saved searches, as files and on a Subsonic server."""
+
+from __future__ import annotations
+
+import getpass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import typer
+
+from harmonium.commands import IN_PART, options
+from harmonium.commands.options import argument, flag, number, probability, value
+from harmonium.commands.output import Output, has_reader, to_undo
+from harmonium.errors import DataError, HarmoniumError, counted
+
+if TYPE_CHECKING:
+    from harmonium.connect.subsonic import Server
+    from harmonium.library import Library
+    from harmonium.library.saved import WrittenPlaylist
+    from harmonium.library.store.tracks import Track
+
+
+def playlists(
+    folder: Path | None = argument("FOLDER", "Write all of them as playlists into this folder."),
+    library: str | None = options.LIBRARY,
+    nsp: bool = flag(
+        "Write Navidrome's smart playlists (.nsp) where its rules suffice: tags that are the "
+        "genre, mood or grouping of files.",
+        "--nsp",
+    ),
+    relative: bool = flag("Use paths relative to the folder.", "--relative"),
+    to: str | None = options.SUBSONIC,
+    password_file: Path | None = options.PASSWORD_FILE,
+    delete: str | None = value("NAME", "Delete a saved search.", "--delete"),
+    rename: tuple[str, str] | None = value("OLD NEW", "Rename a saved search.", "--rename"),
+    as_json: bool = options.JSON,
+) -> None:
+    """List the saved searches, or write their playlists.
+
+    `harmonium search QUERY --save NAME` saves one, as the page does. Each finds its tracks anew
+    when its playlist is written (FOLDER), or made on a Subsonic server (--to) in place of your
+    playlist of the same name. `harmonium index --playlists FOLDER` writes them after each index.
+
+    Example: harmonium search calm piano -n 50 --save Evening
+    Example: harmonium playlists ~/Music/Playlists --relative
+    Example: harmonium playlists --to https://me@music.example.org
+    In Python: library.saved_searches(), library.write_playlists("~/Music/Playlists")
+    Exit codes: 0 done; 1 some were not written, or have missing tracks; 2 nothing done.
+    """
+    out = Output(as_json)
+    with options.opened(library) as opened:
+        if delete is not None or rename is not None:
+            change = opened.delete_search(delete) if delete else opened.rename_search(*rename or ())
+            out.hint(to_undo(change))
+        if folder is not None:
+            raise typer.Exit(write_all(out, opened, folder, nsp=nsp, relative=relative))
+        found = opened.saved_searches()
+        if to is not None and delete is None and rename is None:
+            wanted = {one.name: [hit.track for hit in one.run(opened)] for one in found}
+            raise typer.Exit(_push(out, subsonic(to, password_file), wanted))
+    out.show(
+        found,
+        {
+            "Name": lambda one: one.name,
+            "Search": lambda one: one.words,
+            ">N": lambda one: one.limit,
+        },
+        empty="No saved searches yet. `harmonium search QUERY --save NAME` saves one.",
+    )
+
+
+def write_all(out: Output, library: Library, folder: Path, *, nsp: bool, relative: bool) -> int:
+    """Write the playlists of all saved searches, and list them; the exit code."""
+    with out.bar("writing") as progress:
+        written = library.write_playlists(folder, rules=nsp, relative=relative, progress=progress)
+    out.json(written)
+    out.table(("Name", ">Tracks", "File"), [(x.name, _n(x), x.path) for x in written if x.path])
+    problems = [(one.name, one.problem) for one in written if one.problem]
+    out.failures(problems)
+    return IN_PART if problems else 0
+
+
+def _n(one: WrittenPlaylist) -> int | str:
+    return "rules" if one.n_tracks is None else one.n_tracks
+
+
+def push(
+    search: list[str] | None = argument("SEARCH", "The name of a saved search, or a query."),
+    library: str | None = options.LIBRARY,
+    to: str | None = options.SUBSONIC,
+    password_file: Path | None = options.PASSWORD_FILE,
+    name: str | None = value("NAME", "The playlist's name; by default the search.", "--name"),
+    limit: int = number(100, "At most N tracks of a query.", "--limit", "-n"),
+    min_probability: float = probability(
+        0.3, "Skip less likely tracks of a query.", "--min-probability", "-p"
+    ),
+    rescan: bool = flag("First let the server scan its folders, and wait for it.", "--rescan"),
+    as_json: bool = options.JSON,
+) -> None:
+    """Make or refresh a playlist on a Subsonic server, such as Navidrome.
+
+    Tracks are found on the server by the end of their path, else by artist, title, album and
+    duration; the others are listed. Your playlist of the same name is replaced. The password comes
+    from --password-file, the keyring (if the package keyring is installed) or a prompt. Without
+    SEARCH, --rescan only starts a scan, as after `harmonium write`.
+
+    Example: harmonium push calm piano --to https://me@music.example.org --name Evening
+    Example: harmonium write && harmonium push --rescan --to https://me@music.example.org
+    Exit codes: 0 done; 1 some tracks are not on the server; 2 nothing done.
+    """
+    if to is None or not (search or rescan):
+        raise DataError("Say what to push, and where: harmonium push SEARCH --to https://USER@HOST")
+    out, asked = Output(as_json), " ".join(search or [])
+    tracks: list[Track] = []
+    if search:
+        with options.opened(library) as opened:
+            saved = {one.name: one for one in opened.saved_searches()}
+            if asked in saved:
+                found = saved[asked].run(opened)
+            else:
+                found = opened.search(asked, limit=limit, min_probability=min_probability)
+            tracks = [hit.track for hit in found]
+        if not tracks:
+            raise DataError(f"No tracks found for {asked!r}.")
+    server = subsonic(to, password_file)
+    if rescan:
+        with out.bar("scanning") as progress:
+            server.rescan(progress)
+        out.note(f"{server.base} has scanned its folders.")
+    if search:
+        raise typer.Exit(_push(out, server, {name or asked: tracks}))
+
+
+def subsonic(address: str, password_file: Path | None) -> Server:
+    """A server whose password is asked for when needed."""
+    from harmonium.connect.subsonic import Server, find_password
+
+    prompt = getpass.getpass if has_reader() else None
+    return Server(address, lambda server: find_password(server, password_file, prompt))
+
+
+def _push(out: Output, server: Server, wanted: dict[str, list[Track]]) -> int:
+    """Push playlists, and list what the server does not have; the exit code."""
+    with out.bar("reading the server's songs") as progress:
+        songs = server.songs((one for some in wanted.values() for one in some), progress)
+    done, problems = [], []
+    for name, tracks in wanted.items():
+        try:
+            done.append(server.push(name, tracks, songs))
+        except HarmoniumError as error:
+            problems.append((name, str(error)))
+    if problems and not done:
+        raise DataError(problems[0][1])
+    out.json([{**vars(one), "missing": [x.path for x in one.missing]} for one in done])
+    for one in done:
+        verb = "made" if one.is_new else "refreshed"
+        out.say(f"{one.name}: {verb}, {counted(one.n_tracks, 'track')}")
+    missing = {track.path for one in done for track in one.missing}
+    out.failures([*problems, *((path, "not on the server") for path in sorted(missing))])
+    return IN_PART if problems or missing else 0

@@ -1,0 +1,224 @@
+"""Playlists on Subsonic servers: on supysonic, read back by another client, and matching."""
+
+import hashlib
+import json
+import socket
+import ssl
+import sys
+from types import SimpleNamespace
+from urllib.error import URLError
+
+import pytest
+from command_line import run_main
+from noise_files import write
+from subsonic_server import PASSWORD, USER, answering, supysonic
+
+from harmonium.connect import subsonic
+from harmonium.connect.subsonic import Server, Song, find_password, matched
+from harmonium.errors import DataError, HarmoniumWarning, ServerError
+from harmonium.library import Library
+from harmonium.library.store.tracks import Track
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory):
+    """A library of four files, and a server that has three of them."""
+    folder = tmp_path_factory.mktemp("subsonic")
+    music = folder / "music"
+    for i, name in enumerate(["A/one.flac", "B/one.flac", "B/two.flac"]):
+        write(music / name, i, tags=["Rock"], seconds=1.5)
+    other = write(folder / "elsewhere" / "three.flac", 7, tags=["Rock"], seconds=1.5)
+    place, secret = folder / "library.db", folder / "password"
+    secret.write_text(f"{PASSWORD}\n", encoding="utf-8")
+    with Library.open(place) as library:
+        library.index(folder, extractor="timbre", engine="serial", cache=False)
+        library.import_file_tags()
+    with supysonic(music, folder) as (address, port):
+        common = ("-L", place, "--to", address, "--password-file", secret)
+        yield SimpleNamespace(
+            place=place, port=port, music=music, other=other, common=common, address=address
+        )
+
+
+@pytest.fixture
+def client(served):
+    """Another Subsonic client."""
+    libsonic = pytest.importorskip("libsonic")
+    return libsonic.Connection(
+        "http://127.0.0.1", USER, PASSWORD, port=served.port, legacyAuth=True
+    )
+
+
+def playlists(client):
+    """Name → paths, by another client."""
+    lists = client.getPlaylists()["playlists"].get("playlist", [])
+    found = [client.getPlaylist(one["id"])["playlist"] for one in lists]
+    return {one["name"]: [x["path"] for x in one.get("entry", [])] for one in found}
+
+
+def test_a_search_is_a_playlist_on_the_server_and_is_refreshed(served, client):
+    done = run_main("push", "rock", "--name", "Loud", *served.common)
+    assert done.exit_code == 1  # one track is not on the server
+    assert done.stdout == "Loud: made, 3 tracks\n"
+    assert f"{served.other}: not on the server" in done.stderr.replace("\n", "")
+    assert sorted(playlists(client)["Loud"]) == ["A/one.flac", "B/one.flac", "B/two.flac"]
+    with Library.open(served.place) as library:
+        library.say(str(served.music / "A" / "one.flac"), "-rock", "calm")
+        library.save_search("Loud", "rock", min_probability=0.3)
+        library.save_search("Ça/va", "calm", min_probability=0.3)
+        library.save_search("Gone", "calm rock", min_probability=0.3)
+        library.forget(str(served.other))
+    done = run_main("push", "Loud", "--json", *served.common)
+    assert done.exit_code == 0, done.stderr
+    assert json.loads(done.stdout) == [
+        {"name": "Loud", "n_tracks": 2, "is_new": False, "missing": []}
+    ]
+    assert sorted(playlists(client)["Loud"]) == ["B/one.flac", "B/two.flac"]
+    done = run_main("playlists", *served.common)
+    assert done.exit_code == 1
+    assert "The playlist 'Gone' stays as it is: empty." in " ".join(done.stderr.split())
+    assert {name: len(some) for name, some in playlists(client).items()} == {"Loud": 2, "Ça/va": 1}
+
+
+def test_a_rescan_finds_new_files(served, monkeypatch):
+    monkeypatch.setattr(subsonic.time, "sleep", lambda _: None)
+    write(served.music / "C" / "four.flac", 9, seconds=1.5)
+    done = run_main("push", "--rescan", *served.common)
+    assert done.exit_code == 0, done.stderr
+    assert "has scanned its folders" in done.stderr
+    songs = Server(served.address, lambda _: PASSWORD).songs()
+    assert "C/four.flac" in {song.path for song in songs}
+
+
+def test_a_wrong_password_is_named_and_no_password_is_shown(served, tmp_path):
+    wrong = tmp_path / "password"
+    wrong.write_text("another word\n")
+    done = run_main("push", "rock", *served.common[:-1], wrong)
+    said = " ".join((done.stdout + done.stderr).split())
+    assert done.exit_code == 2
+    assert "Wrong username or password. Check the name and the password." in said
+    assert "another word" not in said
+    assert b"another word".hex() not in said
+
+
+def test_the_password_is_sent_as_a_token_and_never_in_an_address():
+    seen = []
+
+    def answer(method, form):
+        seen.append((method, form))
+        return {"searchResult3": {"song": [{"id": "1", "title": "x"}]}} if method != "ping" else {}
+
+    with answering(answer) as address:
+        assert Server(f"{address}/rest/", lambda _: PASSWORD).songs() == [Song("1", title="x")]
+    for _, form in seen:
+        assert form["t"] == [hashlib.md5((PASSWORD + form["s"][0]).encode()).hexdigest()]
+        assert "p" not in form
+    assert len({form["s"][0] for _, form in seen}) == len(seen)
+
+
+def test_a_password_that_goes_unprotected_over_a_network_is_warned_of(monkeypatch):
+    answers = iter([{"error": {"code": 41}}, {"status": "ok"}])
+    monkeypatch.setattr(Server, "_answer", lambda *_: next(answers))
+    with pytest.warns(HarmoniumWarning, match="not encrypted"):
+        Server("http://ann@music.example", lambda _: "x").call("ping")
+
+
+def test_a_server_that_lists_nothing_is_searched_by_titles():
+    def answer(method, form):
+        songs = [{"id": "1", "title": "Blue"}] if form.get("query") == ["Blue"] else []
+        return {"searchResult3": {"song": songs}}
+
+    with answering(answer) as address:
+        found = Server(address, lambda _: "x").songs([Track("/a/b.mp3", "1", title="Blue")])
+    assert [song.title for song in found] == ["Blue"]
+
+
+def refused(answer):
+    with answering(answer) as address, pytest.raises(ServerError) as error:
+        Server(address, lambda _: "s3cr3t").call("getPlaylists")
+    assert "s3cr3t" not in str(error.value)
+    return str(error.value)
+
+
+def test_what_is_not_a_subsonic_server_is_explained(monkeypatch):
+    assert "no Subsonic server" in refused(lambda *_: (200, {}, b"<html>"))
+    assert "answers 404" in refused(lambda *_: (404, {}, b""))
+    moved = (301, {"Location": "https://other.example/rest/ping.view?u=x"}, b"")
+    assert "redirects to other.example." in refused(lambda *_: moved)
+    right = {"status": "failed", "error": {"code": 50, "message": "Not allowed."}}
+    assert "administrator" in refused(lambda *_: right)
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        closed = f"http://ann@127.0.0.1:{other.getsockname()[1]}"
+        monkeypatch.setattr(subsonic, "SECONDS", 0.1)
+        with pytest.raises(ServerError, match="did not answer"):
+            Server(closed, lambda _: "x").call("ping")
+    with pytest.raises(ServerError, match="cannot be reached"):
+        Server(closed, lambda _: "x").call("ping")
+    problem = ssl.SSLCertVerificationError("x")
+    problem.verify_message = "self-signed certificate"
+    server = Server("ann@music.example", lambda _: "x")
+    assert "self-signed certificate. Use" in server._explained(URLError(problem))
+    assert server.base == "https://music.example"
+    for wrong in ("https://music.example", "ftp://ann@music.example", "https://ann@"):
+        with pytest.raises(DataError, match="USER@HOST"):
+            Server(wrong, lambda _: "x")
+    with pytest.raises(DataError, match="must not have a password") as error:
+        Server("https://ann:s3cr3t@music.example", lambda _: "x")
+    assert "s3cr3t" not in str(error.value)
+
+
+def test_the_password_comes_from_a_file_the_keyring_or_a_prompt(tmp_path, monkeypatch):
+    server = Server("ann@music.example", lambda _: "x")
+    file = tmp_path / "password"
+    with pytest.raises(DataError, match="cannot be read"):
+        find_password(server, file)
+    file.write_text("\n")
+    with pytest.raises(DataError, match="first line"):
+        find_password(server, file)
+    monkeypatch.setattr(subsonic, "find_spec", lambda _: None)
+    with pytest.raises(DataError, match="--password-file"):
+        find_password(server, None)
+    assert find_password(server, None, lambda text: text.split()[2]) == "ann"
+    kept = {("https://music.example", "ann"): "from the ring"}
+    ring = SimpleNamespace(
+        get_password=lambda *who: kept.get(who), errors=SimpleNamespace(KeyringError=OSError)
+    )
+    monkeypatch.setattr(subsonic, "find_spec", lambda _: True)
+    monkeypatch.setitem(sys.modules, "keyring", ring)
+    assert find_password(server, None) == "from the ring"
+    kept.clear()
+    assert find_password(server, None, lambda _: "typed") == "typed"
+
+
+SONGS = [
+    Song("cd1", "Artist/Album/CD1/01.mp3", "Intro", "A", "Album", duration=60),
+    Song("cd2", "Artist/Album/CD2/01.mp3", "Intro", "A", "Album", duration=90),
+    Song("made up", "A/Other/03 - Blue.flac", "Blue", "A", "Other", duration=200),
+    Song("live", "A/Live/05 - Blue.flac", "Blue", "A", "Live", duration=201),
+    Song("root", "song.ogg", "song.ogg", "[unknown]", duration=10),
+    Song("accent", "e\u0301t\u00e9/b.mp3", "B", "B", duration=10),
+]
+
+
+@pytest.mark.parametrize(
+    ("path", "about", "expected"),
+    [
+        ("/m/Artist/Album/CD2/01.mp3", {"duration": 90.4}, "cd2"),
+        ("C:\\m\\artist\\ALBUM\\cd1\\01.MP3", {"duration": 60}, "cd1"),
+        ("/m/Artist/Album/CD2/01.mp3", {"duration": 300}, None),  # another recording
+        ("/m/x/y.flac", {"title": "blue", "artist": "a", "album": "Live"}, "live"),
+        (
+            "/m/x/y.flac",
+            {"title": "Blue", "artist": "A", "album": "Other", "duration": 199},
+            "made up",
+        ),
+        ("/m/x/y.flac", {"title": "Blue", "artist": "B"}, None),
+        ("/m/song.ogg", {}, "root"),
+        ("/m/x/01.mp3", {}, None),  # only the name of the file is the same
+        ("/m/\u00e9te\u0301/b.mp3", {}, "accent"),
+        ("/m/x/.flac", {}, None),
+    ],
+)
+def test_tracks_are_matched_by_path_then_by_tags(path, about, expected):
+    found = matched([Track(path, "s", id=1, **about)], SONGS)
+    assert (found[1].id if found else None) == expected

@@ -1,0 +1,109 @@
+"""Searches with a name, and their playlists in a folder."""
+
+import json
+from dataclasses import replace
+
+import pytest
+import small_library
+from command_line import run_main
+
+from harmonium.errors import DataError, LibraryError, UnknownTagError
+from harmonium.library import Library
+from harmonium.library.snapshot import Question
+
+
+@pytest.fixture
+def searches(library):
+    """Saved searches; of 60 tracks, three have genres and moods in their files."""
+    ids = small_library.trained(library)[1]
+    tags = [
+        {"genre": ["Jazz"], "mood": ["Mellow"]},
+        {"genre": ["jazz", "Rock"]},
+        {"mood": ["rock"]},
+    ]
+    for track, given in zip(library.tracks.many(ids[:3]), tags, strict=True):
+        library.tracks.replace(replace(track, file_tags=given))
+    library.save_search("Evening", "jazz -rock", limit=7, min_probability=0.3)
+    library.save_search("A/B", "mellow OR (jazz -mellow)", limit=5)
+    library.save_search("a_b", "jazz live", order="smooth", limit=4)
+    library.save_search("Way", start=int(ids[0]), end=int(ids[9]), limit=5)
+    return library
+
+
+def test_a_saved_search_finds_its_tracks_anew_and_its_changes_can_be_undone(searches):
+    library = searches
+    saved = {one.name: one for one in library.saved_searches()}
+    assert [*saved] == ["A/B", "a_b", "Evening", "Way"]
+    assert saved["Evening"].question == Question("jazz -rock", min_probability=0.3, stops=7)
+    assert saved["Way"].words == f"from #{saved['Way'].question.start} to #{10}"
+    assert saved["a_b"].words == "jazz live, sorted by smooth"
+    found = [hit.track.id for hit in library.run_search("Evening")]
+    assert len(found) == 7
+    assert found == [h.track.id for h in library.search("jazz -rock", limit=7)]
+    library.say(found[0], "rock")
+    assert found[0] not in [hit.track.id for hit in library.run_search("Evening")]
+    assert library.save_search("Way", start=1, end=10, limit=5) is None  # it is that already
+    deleted = library.delete_search("Evening")
+    assert "Evening" not in [one.name for one in library.saved_searches()]
+    library.undo(deleted)
+    assert library.run_search("Evening").hits
+    library.rename_search("Evening", "Night")
+    assert [one.name for one in library.saved_searches()] == ["A/B", "a_b", "Night", "Way"]
+    assert library.changes.list(1)[0].summary == "search 'Evening' renamed to 'Night'"
+    library.undo()
+    assert library.run_search("Evening").hits
+    for wrong, error in {
+        ("rename_search", "Evening", "Way"): DataError,
+        ("rename_search", "Evening", " "): DataError,
+        ("save_search", "x" * 201, "jazz"): DataError,
+        ("save_search", "x", "no such tag"): UnknownTagError,
+        ("delete_search", "Evning"): LibraryError,
+    }.items():
+        with pytest.raises(error):
+            getattr(library, wrong[0])(*wrong[1:])
+
+
+def test_playlists_are_files_or_rules_for_navidrome(searches, tmp_path):
+    folder = tmp_path / "new" / "lists"
+    written = searches.write_playlists(folder)
+    names = {"A/B": "A_B.m3u8", "a_b": "a_b 2.m3u8", "Evening": "Evening.m3u8", "Way": "Way.m3u8"}
+    assert {one.name: one.path for one in written} == {k: str(folder / v) for k, v in names.items()}
+    assert [one.n_tracks for one in written] == [5, 4, 7, 5]
+    lines = (folder / "Way.m3u8").read_text(encoding="utf-8").splitlines()
+    assert [lines[2], lines[-1]] == ["/music/000.ogg", "/music/009.ogg"]
+    written = {one.name: one for one in searches.write_playlists(folder, rules=True)}
+    assert {name for name, one in written.items() if one.n_tracks is None} == {"A/B", "Evening"}
+    jazz = [{"is": {"genre": name}} for name in ("Jazz", "jazz")]
+    assert json.loads((folder / "Evening.nsp").read_text(encoding="utf-8")) == {
+        "name": "Evening",
+        "comment": "jazz -rock",
+        "all": [
+            {"any": jazz},
+            {"all": [{"isNot": {"genre": "Rock"}}, {"isNot": {"mood": "rock"}}]},
+        ],
+        "limit": 7,
+    }
+    rule = json.loads((folder / "A_B.nsp").read_text(encoding="utf-8"))
+    calm = {"mood": "Mellow"}
+    assert rule["any"] == [{"is": calm}, {"all": [{"any": jazz}, {"isNot": calm}]}]
+
+
+def test_the_commands_save_list_write_rename_and_delete(searches, place, tmp_path):
+    done = run_main("search", "jazz", "-n", 3, "--save", "Three", "-L", place)
+    assert done.exit_code == 0, done.stderr
+    assert "harmonium undo" in done.stderr
+    listed = run_main("playlists", "-L", place)
+    assert "Three\tjazz\t3" in listed.stdout.splitlines()
+    assert run_main("playlists", "--rename", "Three", "3", "-L", place).exit_code == 0
+    assert "3\tjazz\t3" in run_main("playlists", "--delete", "Way", "-L", place).stdout
+    with Library.open(place) as library:
+        library.rename("live", "on stage")
+        library.hide("on stage")
+    done = run_main("playlists", tmp_path / "lists", "--nsp", "-L", place)
+    assert done.exit_code == 0, done.stderr
+    assert [line.split("\t")[:2] for line in done.stdout.splitlines()] == [
+        ["3", "rules"],
+        ["A/B", "rules"],
+        ["a_b", "4"],
+        ["Evening", "rules"],
+    ]
