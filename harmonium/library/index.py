@@ -330,6 +330,8 @@ class _Run:
         if self.known.has_its_file(owner):
             self.library.tracks.put_copy(replace(file, id=owner.id))
             self.report.copies.append((file.path, owner.path))
+            known = self.known.copies.get(file.path)
+            self.report.known_copies |= {file.path} if known and known.id == owner.id else set()
             return None
         self.report.moved.append((owner.path, file.path))
         self.known.displaced.discard(owner.id)
@@ -482,6 +484,11 @@ def same_file(one: Track, other: Track) -> bool:
     return (one.size, one.modified) == (other.size, other.modified)
 
 
+def _now(path: str) -> Track:
+    status = os.stat(path)  # noqa: PTH116
+    return Track(path, "", status.st_size, status.st_mtime_ns)
+
+
 class KnownFiles:
     """The tracks of a library, by path, sound and number; and the copies of their files.
 
@@ -535,8 +542,7 @@ class KnownFiles:
         """
         known, copy = self.by_path.get(path), self.copies.get(path)
         with suppress(OSError):  # if it cannot be opened, reading it says why
-            status = os.stat(path)  # noqa: PTH116
-            now = Track(path, "", status.st_size, status.st_mtime_ns)
+            now = _now(path)
             if known is not None and same_file(known, now):
                 if known.state == FORGOTTEN:
                     return "forgotten"
@@ -549,6 +555,6 @@ class KnownFiles:
                 owner = self.by_id[copy.id]
                 if owner.state == FORGOTTEN:
                     return "forgotten"
-                if self.has_its_file(owner):
+                if self.has_its_file(owner) and same_file(owner, _now(owner.path)):
                     return "copies"
         return "new" if known is None else "changed"

@@ -28,7 +28,14 @@ from harmonium.data.tag_names import (
     normalise_tag,
     possible_parts,
 )
-from harmonium.errors import DataError, FileChangedError, FileTagError, LibraryError, counted
+from harmonium.errors import (
+    DataError,
+    FileChangedError,
+    FileTagError,
+    LibraryError,
+    counted,
+    readable,
+)
 from harmonium.library import filetags
 from harmonium.library.filetags.rules import (
     KIND_FIELDS,
@@ -498,6 +505,10 @@ class _UndoableWriter:
         kept: list[int] = []
 
         def keep(record: filetags.UndoRecord) -> None:
+            if self._n_files and track is not None and record.audio != track.sound:
+                raise FileTagError(
+                    f"{readable(path)} has another sound now. Run `harmonium index`."
+                )
             with self._library.begin():
                 number = self.change or changes.begin("write", "")
                 changes.check_open(number)
@@ -516,7 +527,7 @@ class _UndoableWriter:
             for number in kept:
                 changes.forget_file(number)
             raise
-        if done is not None and track is not None:
+        if done is not None and track is not None and done.audio == track.sound:
             self._written = (track, path)
         return done is not None
 

@@ -14,13 +14,13 @@ from urllib.request import url2pathname
 import httpx
 import pytest
 from command_line import run_main as run
+from noise_files import write
 from some_tracks import say as put_tags
-from tagged_files import untagged
 from web_server import serving
 
 from harmonium.commands import serve
 from harmonium.library import Library
-from harmonium.library.filetags import read_tags
+from harmonium.library.filetags import audio_digest, read_tags
 from harmonium.library.store import database
 from harmonium.library.store.tracks import Track
 from harmonium.web import jobs, service
@@ -132,8 +132,7 @@ def songs(tmp_path):
     files[0].parent.mkdir()
     with Library.open(tmp_path / "library.db") as library, library.begin():
         for i, file in enumerate(files):
-            file.write_bytes(untagged("flac"))
-            (number,) = library.tracks.put([Track(str(file), f"{i:064x}")])
+            (number,) = library.tracks.put([Track(str(file), audio_digest(write(file, i)))])
             put_tags(library, "ann", number, present=["surf rock"])
     return tmp_path / "library.db", files
 

@@ -22,7 +22,7 @@ from harmonium.errors import DataError, LibraryError
 from harmonium.library import Library
 from harmonium.library import write as writing
 from harmonium.library.answers import keep_said
-from harmonium.library.filetags import MODES, apply_change, read_tags
+from harmonium.library.filetags import MODES, apply_change, audio_digest, read_tags
 from harmonium.library.filetags import undo as undo_change
 from harmonium.library.index import index
 from harmonium.library.store.schema import track
@@ -397,7 +397,7 @@ def test_a_file_that_was_changed_since_is_left_and_does_not_block(written, libra
 def test_what_a_file_is_called_does_not_change_the_reason(library, undo, write, tmp_path):
     song = tmp_path / "it was changed since.mp3"
     song.write_bytes(tagged("mp3"))
-    library.tracks.put([Track(str(song), sound="a sound")])
+    library.tracks.put([Track(str(song), sound=audio_digest(song))])
     say(library, [("ann", "dreamy", 1)])
     write("--yes")
     song.chmod(0o444)
@@ -592,3 +592,14 @@ def test_tags_are_written_to_the_one_that_is_asked_for(library, place, files):
     assert [read_tags(path).genre for path in files] == [(), ("rock",)]
     assert run("undo", "-L", place).exit_code == 0
     assert read_tags(files[1]).genre == ()
+
+
+def test_a_file_that_has_another_sound_since_it_was_indexed_is_left(library, place, files):
+    run("say", "#1", "rock", "-L", place)
+    write_noise(files[1], 2, seconds=1)
+    other = files[1].read_bytes()
+    done = run("write", "--yes", "-L", place)
+    assert done.exit_code == 1
+    assert "another sound" in done.stderr
+    assert read_tags(files[0]).genre == ("rock",)
+    assert files[1].read_bytes() == other

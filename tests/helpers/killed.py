@@ -5,6 +5,7 @@
     python killed.py write EMPTY_FOLDER SEED TIMES              write a library's tags to its files
     python killed.py write_file EMPTY_FOLDER MUSIC_FILE         one file, killed at every moment
     python killed.py train PLACE                                train, and say each step
+    python killed.py commands                                   as each line of its input says
     python killed.py store PLACE                                die while a model is stored
 
 A moment is before or after a call that touches a file or the database. Those that kill their
@@ -12,6 +13,7 @@ processes themselves print one line of JSON for each: whether it was killed, wha
 whether the work can be done again and undone.
 """
 
+import contextlib
 import functools
 import io
 import json
@@ -290,6 +292,39 @@ def write_file(folder, original):
             report["undone"] = song.read_bytes() == start
             report["folder"] = sorted(path.name for path in folder.iterdir())
             print(json.dumps(report), flush=True)
+
+
+def commands():
+    """Do what each line says; whether it came to its end.
+
+    A line is a list in JSON: the place of a library, a command and its argument, and the number of
+    the call ("file") or statement of the database ("statement") at which the process is killed.
+    """
+    from noise_files import LEVEL
+
+    from harmonium.errors import LibraryError
+    from harmonium.library import Library, answers, write  # noqa: F401
+    from harmonium.library.index import index
+    from harmonium.library.store import database
+
+    database.SYNCHRONOUS = "OFF"
+    do = {
+        "index": lambda library, folder: index(library, [folder], extractor=LEVEL, engine="serial"),
+        "say": lambda library, _: library.say(1, "calm", "-loud", person="ann", learn=False),
+        "write": lambda library, _: library.write(predicted=False),
+        "undo": lambda library, number: library.undo(number, learn=False),
+    }
+
+    def work(place, command, argument, kind, moment):
+        with contextlib.suppress(LibraryError), Library.open(place) as library:
+            if kind == "statement":
+                watch_moments(library.engine, moment, then=kill_this)
+            do[command](library, argument)
+
+    for line in sys.stdin:
+        *_, kind, moment = said = json.loads(line)
+        done = in_child(functools.partial(work, *said), moment if kind == "file" else None)
+        print(json.dumps(done is not None), flush=True)
 
 
 def store(place):

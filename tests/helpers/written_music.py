@@ -7,7 +7,7 @@ import polars as pl
 from tagged_files import name_of, tagged
 
 from harmonium.estimators.model_files import to_bytes
-from harmonium.library.filetags import read_tags
+from harmonium.library.filetags import audio_digest, read_tags
 from harmonium.library.learning.fitting import curves_to_arrays
 from harmonium.library.store.models import UNREACHABLE, StoredModel
 from harmonium.library.store.tracks import Track
@@ -24,7 +24,8 @@ def make_songs(library, folder: Path, kinds) -> dict[str, Path]:
         path = folder / kind / name_of(kind)
         path.parent.mkdir(parents=True)
         path.write_bytes(tagged(kind))
-        library.tracks.put([Track(str(path), f"sound of {kind}", **read_tags(path).of_track)])
+        about = read_tags(path).of_track
+        library.tracks.put([Track(str(path), audio_digest(path), **about)])
         paths[kind] = path
     return paths
 

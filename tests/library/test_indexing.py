@@ -232,6 +232,13 @@ def test_a_copy_takes_the_place_of_its_original_or_is_forgotten(library, run, mu
     assert (report.copies, report.missing) == ([], [])
     write(original, 60)
     assert run(music).new == [str(original)]
+    write(copy, 61)  # another sound under the name of a track that has a copy
+    shutil.copy2(track_at(library, original).path, music / "z" / "other.flac")
+    run(music)
+    write(original, 62)
+    report = run(music)
+    assert report.moved == [(str(original), str(music / "z" / "other.flac"))]
+    assert report.new == [str(original)]
 
 
 def test_what_is_no_music_is_unreadable_until_it_is(library, run, music, never_read, monkeypatch):

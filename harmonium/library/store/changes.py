@@ -307,11 +307,12 @@ def _check_not_undone(undone: Change) -> None:
 
 
 def _mark(connection: sa.Connection, number: int, by: int | None) -> None:
-    """Note which change undid one; the one that this had undone holds again, and so on."""
+    """Note which change undid one; the one that this had undone, if wholly, holds again, etc."""
     connection.execute(sa.update(change).where(change.c.id == number).values(undone_by=by))
-    before = connection.scalar(sa.select(change.c.undoes).where(change.c.id == number))
-    if before is not None:
-        _mark(connection, before, None if by is not None else number)
+    query = sa.select(change.c.undoes, change.c.left).where(change.c.id == number)
+    undoes, left = connection.execute(query).one()
+    if undoes is not None:
+        _mark(connection, undoes, number if by is None and left == 0 else None)
 
 
 # Undoing opinions. -----------------------------------------------------------------------------

@@ -107,6 +107,26 @@ def test_files_are_restored_by_whoever_knows_how(library):
     assert [file.record for file in library.changes.files(report.change)] == []
 
 
+def test_an_undo_of_a_part_that_was_redone_and_undone_again_leaves_the_rest_to_undo(library):
+    change = library.changes.begin("write", "two files")
+    for name in ("a", "b"):
+        library.changes.keep_file(change, None, f"/music/{name}.mp3", b"")
+
+    def restore(file, number, elsewhere):
+        if file.path == "/music/b.mp3":
+            raise FileTagError("is gone.")
+        library.changes.keep_file(number, None, file.path, b"")
+        return True
+
+    part = library.changes.undo(change, restore=restore)
+    redone = library.changes.undo(part.change, restore=restore)
+    assert redone.complete
+    again = library.changes.undo(redone.change, restore=restore)
+    assert again.complete
+    now = library.changes.get(change)
+    assert (now.undone_by, now.undone_in_part_by, now.left) == (None, part.change, 1)
+
+
 def test_of_two_undos_at_once_one_is_refused(library, place, monkeypatch):
     """It looks only when nobody else can write."""
     add_tracks(library, 1)

@@ -1,0 +1,471 @@
+"""Any history of a library by two people, other programs and kills loses no byte and reports truly.
+
+    SEQUENCES=2000 python -m pytest -n 0 -m "not long" tests/faults/test_histories.py
+
+The files on the disk are the truth: what each change did to them is what was seen before and after
+it, and not what it says. A file's content is always one that other programs gave it, or follows
+from one by changes that can be undone.
+"""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from contextlib import contextmanager, suppress
+from functools import cache
+from itertools import count
+from pathlib import Path
+
+import numpy as np
+import pytest
+import soundfile
+import sqlalchemy as sa
+from hypothesis import HealthCheck, Phase, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
+from hypothesis.stateful import run_state_machine_as_test as run_machine
+from killed import EVENTS
+from noise_files import LEVEL, RATE, long_ago
+from places import HELPERS
+from some_tracks import in_force
+
+from harmonium.errors import LibraryError
+from harmonium.library import Library
+from harmonium.library.filetags import apply_change, audio_digest, plan_write
+from harmonium.library.index import index
+from harmonium.library.store import database
+from harmonium.library.write import last_change
+
+KINDS = ("flac", "mp3", "ogg", "wav")
+WORDS = ("calm", "loud", "Artist")
+SHM = "/dev/shm" if Path("/dev/shm").is_dir() else None  # quicker than a disk
+NUMBER, ACTOR = st.integers(0, 5), st.integers(0, 1)
+MEANWHILE = st.sampled_from(["", "", "undo", "edit", "replace", "move", "index", "say"])
+
+
+def retagged(data, kind, word):
+    """The file with another program's genre."""
+    with tempfile.TemporaryDirectory(dir=SHM) as folder:
+        path = Path(folder, f"song.{kind}")
+        path.write_bytes(data)
+        apply_change(plan_write(path, [word]))
+        return path.read_bytes()
+
+
+@cache
+def song(kind, seed):
+    """A short noise with a genre."""
+    with tempfile.TemporaryDirectory(dir=SHM) as folder:
+        path = Path(folder, f"song.{kind}")
+        noise = 0.1 * np.random.default_rng(seed).normal(size=RATE // 20)
+        soundfile.write(path, noise.clip(-0.9, 0.9), RATE)
+        return retagged(path.read_bytes(), kind, "Artist")
+
+
+class Killing:
+    """A process that starts others, which do what they are told and are killed on the way."""
+
+    def __init__(self):
+        line = [sys.executable, HELPERS / "killed.py", "commands"]
+        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+        self.process = subprocess.Popen(line, **pipes)
+
+    def run(self, *command):
+        """Whether it came to its end."""
+        print(json.dumps(command), file=self.process.stdin, flush=True)
+        return json.loads(self.process.stdout.readline())
+
+    def close(self):
+        self.process.stdin.close()
+        self.process.stdout.close()
+        self.process.wait()
+
+
+class History(RuleBasedStateMachine):
+    make_place, killing = None, None
+
+    def __init__(self):
+        super().__init__()
+        self.home = Path(tempfile.mkdtemp(prefix="history", dir=SHM))
+        self.music = self.home / "music"
+        self.music.mkdir()
+        self.place = type(self).make_place(self.home)
+        self.actors = [Library.open(self.place, wait=20) for _ in range(2)]
+        self.theirs = {}  # path → the contents that other programs gave the file
+        self.files = {}  # change → path now → what the file was before it, and after
+        self.said = {}  # change → (person, track, tag) → value before it, and after
+        self.unindexed = set()  # paths that `index` has not seen
+        self.n_made = 0
+
+    def teardown(self):
+        try:
+            self.index(0)
+            for one in self.actors[0].changes.list():
+                if one.undoes is None and one.undone_by is None:
+                    self.undo_now(0, one.id)
+            for path, now in self.disk().items():
+                assert now in self.theirs[path], path
+        finally:
+            for library in self.actors:
+                library.close()
+            shutil.rmtree(self.home)
+
+    # What is there. ----------------------------------------------------------------------------
+
+    def disk(self):
+        return {str(path): path.read_bytes() for path in sorted(self.music.glob("[!.]*"))}
+
+    def path(self, which):
+        names = sorted(self.disk())
+        return names[which % len(names)]
+
+    def new_path(self, old=None):
+        self.n_made += 1
+        kind = KINDS[self.n_made % 4] if old is None else old.rpartition(".")[2]
+        return str(self.music / f"{self.n_made:03}.{kind}")
+
+    def note(self, number, before, after):
+        """Add what a change was seen to do to files, and to what people say."""
+        (disk, said), (disk_after, said_after) = before, after
+        assert disk.keys() == disk_after.keys()
+        files = self.files.setdefault(number, {})
+        for path, now in disk_after.items():
+            if now != disk[path]:
+                files[path] = (files[path][0] if path in files else disk[path], now)
+        keys = self.said.setdefault(number, {})
+        for key in said.keys() | said_after.keys():
+            if said.get(key) != said_after.get(key):
+                keys[key] = said.get(key), said_after.get(key)
+
+    def now(self):
+        return self.disk(), in_force(self.actors[0])
+
+    def last(self):
+        return max((one.id for one in self.actors[0].changes.list(1)), default=0)
+
+    # Other programs. ---------------------------------------------------------------------------
+
+    @initialize(n=st.integers(1, 3))
+    def begin(self, n):
+        for _ in range(n):
+            self.add()
+        self.index(0)
+
+    @precondition(lambda self: len(self.theirs) < 6)
+    @rule()
+    def add(self):
+        path = self.new_path()
+        Path(path).write_bytes(song(path.rpartition(".")[2], self.n_made))
+        long_ago(path, self.n_made)
+        self.theirs[path] = {Path(path).read_bytes()}
+        self.unindexed.add(path)
+
+    @precondition(lambda self: len(self.theirs) < 6)
+    @rule(which=NUMBER)
+    def copy(self, which):
+        old = self.path(which)
+        new = self.new_path(old)
+        shutil.copy2(old, new)
+        self.theirs[new] = {*self.theirs[old], Path(new).read_bytes()}
+        self.unindexed.add(new)
+
+    @rule(which=NUMBER)
+    def move(self, which):
+        self.rename({self.path(which): self.new_path(self.path(which))})
+
+    @rule(a=NUMBER, b=NUMBER)
+    def swap(self, a, b):
+        a, b = self.path(a), self.path(b)
+        if a != b and a.rpartition(".")[2] == b.rpartition(".")[2]:
+            self.rename({a: b, b: a})
+
+    def rename(self, names):
+        for old in names:
+            Path(old).rename(f"{old}.moving")
+        for old, new in names.items():
+            Path(f"{old}.moving").rename(new)
+        for known in (self.theirs, *self.files.values()):
+            moved = {new: known.pop(old) for old, new in names.items() if old in known}
+            known.update(moved)
+        self.unindexed = {names.get(path, path) for path in self.unindexed} | set(names.values())
+
+    @rule(which=NUMBER, word=st.sampled_from(WORDS), in_place=st.booleans())
+    def edit(self, which, word, in_place):
+        path = self.path(which)
+        found = Path(path).read_bytes()
+        data = retagged(found, path.rpartition(".")[2], word)
+        if in_place:
+            Path(path).write_bytes(data)
+        else:
+            Path(f"{path}.new").write_bytes(data)
+            Path(f"{path}.new").replace(path)
+        if data != found:
+            self.theirs[path] = {data}
+
+    @rule(which=NUMBER)
+    def edit_quietly(self, which):
+        """Size and time stay."""
+        path = Path(self.path(which))
+        data, about = path.read_bytes(), path.stat()
+        if path.suffix == ".ogg" or b"Artist" not in data:
+            return
+        data = data.replace(b"Artist", b"Tsitra")
+        with path.open("r+b") as file:
+            file.write(data)
+        os.utime(path, ns=(about.st_atime_ns, about.st_mtime_ns))
+        self.theirs[str(path)] = {data}
+
+    @rule(which=NUMBER)
+    def replace(self, which):
+        """Another sound under the same name."""
+        path = self.path(which)
+        self.n_made += 1
+        Path(path).write_bytes(song(path.rpartition(".")[2], self.n_made))
+        self.theirs[path] = {Path(path).read_bytes()}
+        self.unindexed.add(path)
+
+    # The two people. ---------------------------------------------------------------------------
+
+    @rule(who=ACTOR)
+    def index(self, who):
+        before = self.now()
+        report = index(self.actors[who], [self.music], extractor=LEVEL, engine="serial", cache=None)
+        assert self.now() == before
+        assert report.complete, report
+        lists = (report.new, report.moved, report.changed, report.retagged, report.back)
+        n_found = sum(map(len, (*lists, report.copies))) + report.unchanged
+        assert n_found == len(before[0]), report
+        self.unindexed.clear()
+        tracks = {one.path: one for one in self.actors[who].tracks.all() if one.state == "present"}
+        copies = self.actors[who].tracks.copies([one.id for one in tracks.values()])
+        owners = {path: one for one in tracks.values() for path in copies.get(one.id, [])}
+        for path in before[0]:
+            assert (tracks.get(path) or owners[path]).sound == audio_digest(path), path
+        assert tracks.keys() <= before[0].keys()
+
+    @rule(who=ACTOR, which=NUMBER, tag=st.sampled_from(WORDS[:2]), fits=st.booleans())
+    def say(self, who, which, tag, fits):
+        before, ids = self.now(), self.actors[who].tracks.ids().tolist()
+        number, person = ids[which % len(ids)], ("ann", "bob")[who]
+        what = {"yes" if fits else "no": [tag]}
+        said = self.actors[who].say(number, person=person, learn=False, **what)
+        after = self.now()
+        assert after[0] == before[0]
+        assert after[1] == before[1] | {(person, number, tag): 1 if fits else -1}
+        assert (said.change is None) == (after[1] == before[1])
+        if said.change is not None:
+            self.note(said.change, before, after)
+
+    def meanwhile(self, who, what, which):
+        """What somebody else does while a change is under way."""
+        if what == "undo":
+            self.undo_now(who, self.last())
+        elif what == "edit":
+            self.edit(which, WORDS[which % 2], in_place=which > 2)
+        elif what == "say":
+            self.say(who, which, WORDS[which % 2], fits=True)
+        elif what == "index":
+            self.index(who)
+        elif what:
+            getattr(self, what)(which)
+
+    @rule(who=ACTOR, what=MEANWHILE, at=st.integers(1, 4), which=NUMBER)
+    def write(self, who, what, at, which):
+        plan = self.actors[who].plan_write(predicted=False)
+        seen, done = self.now(), {}
+
+        def look(n, total):
+            nonlocal seen
+            path = plan.files[n - 1].change.path
+            before, seen = seen, self.now()
+            assert [p for p in before[0] if before[0][p] != seen[0][p]] in ([], [path])
+            if before != seen:
+                self.note(self.last(), before, seen)
+                done[path] = seen[0][path]
+            if n == at:
+                self.meanwhile(1 - who, what, which)
+                seen = self.now()
+
+        try:
+            report = self.actors[who].write(plan, progress=look)
+        except LibraryError:
+            assert not done
+            return
+        assert sorted(report.paths) == sorted(done)
+        assert not report.failures.keys() & done.keys()
+        assert (report.change is None) == (not done)
+        if not what:
+            assert report.failures.keys() <= self.unindexed
+            again = self.actors[who].plan_write(predicted=False)
+            assert {one.change.path for one in again.files} == report.failures.keys()
+
+    @rule(who=ACTOR, which=NUMBER, moment=st.integers(1, 30), word=st.sampled_from(WORDS))
+    def write_while_another_program_does(self, who, which, moment, word):
+        """The other program changes a file at any statement of the database."""
+        before, last, found, edited = self.now(), self.last(), {}, {}
+
+        def edit():
+            path = self.path(which)
+            found[path] = Path(path).read_bytes()
+            self.edit(which, word, in_place=moment % 2 > 0)
+            edited[path] = Path(path).read_bytes()
+
+        plan = self.actors[who].plan_write(predicted=False)
+        with at_moment(self.actors[who].engine, moment, edit):
+            report = self.actors[who].write(plan)
+        now = self.now()
+        for path, was in found.items():
+            if was != before[0][path]:  # it was written to first
+                self.files.setdefault(report.change, {})[path] = (before[0][path], was)
+            before[0][path] = edited[path]
+        for path in before[0].keys() - self.files.get(report.change, {}).keys():
+            assert (now[0][path] != before[0][path]) == (path in report.paths), path
+        if report.change is not None:
+            self.note(report.change, before, now)
+        assert self.last() == (report.change or last)
+
+    @rule(who=ACTOR, which=NUMBER, what=MEANWHILE, at=st.integers(1, 3), other=NUMBER)
+    def undo(self, who, which, what, at, other):
+        numbers = [one.id for one in self.actors[who].changes.list(6)]
+        if numbers:
+            meanwhile = (at, lambda: self.meanwhile(1 - who, what, other)) if what else None
+            self.undo_now(who, numbers[which % len(numbers)], meanwhile)
+
+    @rule(who=ACTOR)
+    def undo_last(self, who):
+        with suppress(LibraryError):
+            self.undo_now(who, last_change(self.actors[who]).id)
+
+    @rule(who=ACTOR)
+    def redo(self, who):
+        undos = [one.id for one in self.actors[who].changes.list(10) if one.undoes is not None]
+        if undos:
+            self.undo_now(who, undos[0])
+
+    def undo_now(self, who, number, meanwhile=None):
+        start = seen = self.now()
+        records, keys = dict(self.files.get(number, {})), self.said.get(number, {})
+        n_restored, disturbed = 0, False
+
+        def look(n, total):
+            nonlocal seen, n_restored, disturbed
+            before, seen = seen, self.now()
+            n_restored += self.check_undone(number, before, seen)
+            if meanwhile and n == meanwhile[0]:
+                disturbed = True
+                meanwhile[1]()
+                seen = self.now()
+
+        excused = self.excused(records, start[0])
+        try:
+            report = self.actors[who].undo(number, learn=False, progress=look)
+        except LibraryError:
+            self.check_undone(number, seen, self.now())
+            return
+        end = self.now()
+        n_restored += self.check_undone(number, seen, end)
+        assert report.files_restored == n_restored
+        if disturbed:
+            return
+        for path, (before, _) in records.items():
+            if report.complete and not excused:
+                assert end[0][path] == before, path
+        assert excused or not report.files_left, report
+        if report.complete:
+            assert all(end[1].get(key) == before for key, (before, _) in keys.items())
+
+    def excused(self, records, disk):
+        """Whether files may be left: others changed or moved them, or there are other copies."""
+        sounds = {path: audio_digest(path) for path in disk}
+        spare = {(sounds[path], now) for path, now in disk.items() if path not in records}
+        for path, pair in records.items():
+            if path in self.unindexed or disk[path] not in pair:
+                return True
+            if {(sounds[path], one) for one in pair} & spare:
+                return True
+        return False
+
+    def check_undone(self, number, before, after):
+        """That undoing did what takes the change back, and only that; how many files changed."""
+        records = self.files.get(number, {})
+        for path, now in after[0].items():
+            pair = now, before[0][path]
+            assert now == before[0][path] or pair in records.values(), path
+            if now != before[0][path] and records.get(path) != pair:
+                self.theirs[path].add(now)  # it could be the file, moved: sound and bytes are same
+        for key in before[1].keys() | after[1].keys():
+            if before[1].get(key) != after[1].get(key):
+                assert after[1].get(key) == self.said[number][key][0], key
+        undoing = [one.id for one in self.actors[0].changes.list() if one.undoes == number]
+        if before != after:
+            self.note(undoing[0], before, after)
+        return sum(now != before[0][path] for path, now in after[0].items())
+
+    # Kills. ------------------------------------------------------------------------------------
+
+    @rule(
+        command=st.sampled_from(["index", "say", "write", "write", "undo", "undo"]),
+        which=NUMBER,
+        kind=st.sampled_from(["file", "statement"]),
+        moment=st.integers(1, 120),
+    )
+    def kill(self, command, which, kind, moment):
+        before, last = self.now(), self.last()
+        changes = [one.id for one in self.actors[0].changes.list(6)]
+        number = changes[which % len(changes)] if changes else 0
+        for library in self.actors:
+            library.engine.dispose()
+        argument = {"index": str(self.music), "undo": number, "say": which}.get(command)
+        type(self).killing.run(self.place, command, argument, kind, moment)
+        after = self.now()
+        if command == "undo":
+            self.check_undone(number, before, after)
+        elif before != after:
+            assert command in ("say", "write")
+            assert self.last() > last, "changed, and no change to undo it"
+            self.note(self.last(), before, after)
+
+
+@contextmanager
+def at_moment(engine, moment, then):
+    """Do something else at one of the statements of the database inside."""
+    seen = count(1)
+
+    def look(*_):
+        if next(seen) == moment:
+            then()
+
+    for event in EVENTS:
+        sa.event.listen(engine, event, look)
+    try:
+        yield
+    finally:
+        for event in EVENTS:
+            sa.event.remove(engine, event, look)
+
+
+@pytest.fixture(scope="module")
+def killing():
+    process = Killing()
+    yield process
+    process.close()
+
+
+@pytest.mark.parametrize(
+    "n", [int(os.environ.get("SEQUENCES", "8")), pytest.param(100, marks=pytest.mark.long)]
+)
+@pytest.mark.parametrize("kind", ["sqlite", "postgresql"])
+def test_no_history_loses_a_byte_or_reports_what_is_not_so(request, monkeypatch, killing, kind, n):
+    monkeypatch.setattr(database, "SYNCHRONOUS", "OFF")
+    empty = request.getfixturevalue("empty_file" if kind == "sqlite" else "empty_schemas")
+
+    def make_place(folder):
+        return empty() if callable(empty) else str(shutil.copy(empty, folder / "library.db"))
+
+    about = {"make_place": staticmethod(make_place), "killing": killing}
+    machine = type("Machine", (History,), about)
+    options = {"deadline": None, "suppress_health_check": list(HealthCheck), "print_blob": True}
+    options["phases"] = (Phase.generate,)  # to shorten a history takes longer than to read it
+    run_machine(machine, settings=settings(max_examples=n, stateful_step_count=25, **options))
