@@ -23,7 +23,11 @@ from harmonium.errors import HarmoniumError, HarmoniumWarning
 PANELS = {
     "Your music": (
         ("index", "index", "Scan folders of music and update the library."),
-        ("import", "import_:import_", "Import tags from a table or from the music files."),
+        (
+            "import",
+            "import_:import_",
+            "Import tags from a table, from the music files or from beets.",
+        ),
         ("train", "train", "Train a model on your tags."),
         ("tag", "train", "Tag files or the whole library."),
         ("search", "search", "Search tracks by their tags, the most likely first."),

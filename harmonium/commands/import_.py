@@ -1,4 +1,4 @@
-"""`harmonium import`: people's tags, from tables and from the files themselves."""
+"""`harmonium import`: people's tags, from tables, from the files themselves and from beets."""
 
 from __future__ import annotations
 
@@ -24,9 +24,15 @@ Column = str | None
 
 
 def import_(
-    table: Path | None = argument("TABLE", options.TABLE_HELP),
+    table: Path | None = argument(
+        "TABLE",
+        f"{options.TABLE_HELP} With --from-beets, its library; by default the usual one.",
+    ),
     library: str | None = options.LIBRARY,
     from_files: bool = flag("Import the tags of the indexed files.", "--from-files"),
+    from_beets: bool = flag(
+        "Import what people set or removed in beets, where its plugin gave tags.", "--from-beets"
+    ),
     fields: str = value(
         "FIELDS", "For --from-files: genre,mood,grouping,comment.", default="genre"
     ),
@@ -37,7 +43,7 @@ def import_(
     person: str | None = value(
         "NAME",
         "Whose tags these are. By default those in the column of users; without one, "
-        "HARMONIUM_PERSON, else me. With --from-files: files.",
+        "HARMONIUM_PERSON, else me. With --from-files: files; with --from-beets: beets.",
         "--person",
     ),
     item: Column = value(
@@ -65,7 +71,7 @@ def import_(
     dry_run: bool = flag("Show what would be imported; import nothing.", "--dry-run"),
     as_json: bool = options.JSON,
 ) -> None:
-    """Import tags from a table or from the music files.
+    """Import tags from a table, from the music files or from beets.
 
     Columns are recognised by their names; those called genre, mood or instrument hold tags of that
     kind. A text with several tags, such as "Jazz; Blues", is
@@ -74,6 +80,7 @@ def import_(
 
     Example: harmonium import tags.csv
     Example: harmonium import --from-files --fields genre,mood
+    Example: harmonium import --from-beets
     Example: harmonium import --features embeddings.parquet
     In Python: library.import_tags("tags.csv"), library.import_file_tags()
     """
@@ -84,16 +91,16 @@ def import_(
     out = Output(as_json)
     which: dict[str, Any] = {"item": column(item), "artist": column(artist), "title": column(title)}
     if features is not None:
-        if table is not None or from_files:
+        if table is not None or from_files or from_beets:
             raise typer.BadParameter("--features is an import of its own, without tags.")
         with options.opened(library) as opened:
             done = opened.import_features(features, **which, dry_run=dry_run)
         _show_features(out, done, dry_run)
         raise typer.Exit(IN_PART if done.unmatched else 0)
-    if table is None and not from_files:
-        raise typer.BadParameter("Name a table, or pass --from-files.")
-    if table is not None and from_files:
-        raise typer.BadParameter("Name a table or pass --from-files, not both.")
+    if table is None and not from_files and not from_beets:
+        raise typer.BadParameter("Name a table, or pass --from-files or --from-beets.")
+    if from_files and (table is not None or from_beets):
+        raise typer.BadParameter("Name a table or pass --from-files or --from-beets, not both.")
     if no_split and split is not None:
         raise typer.BadParameter("Use --split or --no-split, not both.")
     if unmatched is not None:
@@ -101,7 +108,11 @@ def import_(
     separators = () if no_split else None if split is None else tuple(split)
     how: dict[str, Any] = {"split": separators, "replace": replace, "dry_run": dry_run}
     with options.opened(library) as opened:
-        if table is None:
+        if from_beets:
+            from harmonium.connect.beets import import_from_beets
+
+            report = import_from_beets(opened, table, person=person or "beets", **how)
+        elif table is None:
             wanted = [name.strip() for name in fields.split(",") if name.strip()]
             report = opened.import_file_tags(wanted, person=person or "files", **how)
         else:
@@ -173,7 +184,7 @@ def _show(out: Output, report: ImportReport, *, dry_run: bool, replaced: bool) -
     if not report.n_rows:
         out.note("Nothing to import: the files had no such tags when last indexed.")
     elif report.n_own == report.n_rows:
-        out.note(f"Nothing to import: the files have {tags}, all written by Harmonium.")
+        out.note(f"Nothing to import: {tags}, all written by Harmonium.")
     elif report.n_own:
         out.note(f"{tags} skipped: written by Harmonium.")
 

@@ -16,8 +16,6 @@ from harmonium.errors import DataError, counted
 if TYPE_CHECKING:
     from harmonium.library.snapshot import Hit, SearchResult
 
-MAX_NAMED = 3  # tracks that are named as left out of an export
-
 
 def search(
     query: list[str] | None = argument(
@@ -49,7 +47,7 @@ def search(
     playlist: Path | None = file("Also write a playlist, .m3u8.", "--playlist", "-o"),
     relative: bool = flag("Use paths relative to the playlist's folder.", "--relative"),
     export: Path | None = file(
-        "Also export tracks, tags and audio features: .xml (Rekordbox), .sh (beets), .csv."
+        "Also export tracks, tags and audio features: .xml (Rekordbox) or .csv."
     ),
     only_own: bool = options.ONLY_OWN,
     only_built_in: bool = options.ONLY_BUILT_IN,
@@ -101,7 +99,8 @@ def search(
         tracks = [hit.track for hit in found]
         if playlist is not None and tracks:
             opened.playlist(playlist, tracks, relative=relative)
-        not_exported = opened.export(export, found, owner) if export and tracks else []
+        if export is not None and tracks:
+            opened.export(export, found, owner)
         if found.people_only and opened.models.current(whole=False) is None:
             out.note("No model yet; run `harmonium train`. Only people's tags count.")
         else:
@@ -118,14 +117,7 @@ def search(
         reason = "is not in the playlist: its name has a line break."
         out.note(*(f"{path} {reason}" for path in unlisted))
     if export is not None and tracks:
-        out.note(f"{counted(len(tracks) - len(not_exported), 'track')}: {export}")
-    if not_exported:
-        named = ", ".join(track.path for track in not_exported[:MAX_NAMED])
-        more = ", …" if len(not_exported) > MAX_NAMED else ""
-        out.note(
-            f"{counted(len(not_exported), 'track')} not exported, without tags or with a name that "
-            f"beets cannot find: {named}{more}"
-        )
+        out.note(f"{counted(len(tracks), 'track')}: {export}")
     raise typer.Exit(0 if tracks else 1)
 
 

@@ -1,16 +1,14 @@
-"""Tracks for other programs: a playlist, a document for Rekordbox, commands for beets, or a table.
+"""Tracks for other programs: a playlist, a document for Rekordbox, or a table.
 
 A playlist is extended M3U in UTF-8, which players take under the ending .m3u8. Rekordbox reads an
-XML document in which each track has its attributes and a playlist names some of them. beets has no
-format to import; its users change its library by `beet modify`, so there is a line of that for each
-track. The tags go where they replace nothing: after the file's own comment for Rekordbox, and into
-a field of their own for beets, as audio features do. Rekordbox has no place for these.
+XML document in which each track has its attributes and a playlist names some of them. The tags
+follow the file's own comment, between /* and */, as Rekordbox itself writes its MyTags there; the
+colour is that of the energy.
 """
 
 import csv
 import os
 import re
-import shlex
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from io import StringIO
@@ -28,7 +26,9 @@ TaggedTracks = Sequence[tuple[Track, Sequence[str], Mapping[str, float]]]
 """(track, its tags, its audio features)"""
 
 PLAYLIST_ENDINGS = (".m3u8", ".m3u")
-BEETS_FIELD = "harmonium"  # the field of beets that the tags go into
+COLOURS = ("0x0000FF", "0x25FDE9", "0x00FF00", "0xFFA500", "0xFF0000")
+"""Colours of Rekordbox for the energy, from the lowest fifth on: blue, turquoise, green, orange,
+red."""
 
 _NOT_IN_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
@@ -70,14 +70,17 @@ def rekordbox(tracks: TaggedTracks, name: str) -> bytes:
     playlists = ET.SubElement(root, "PLAYLISTS")
     top = ET.SubElement(playlists, "NODE", Type="0", Name="ROOT", Count="1")
     node = ET.SubElement(top, "NODE", Name=_text(name), Type="1", KeyType="0", Entries=n_tracks)
-    for track, tags, _ in tracks:
+    for track, tags, features in tracks:
+        energy, my_tags = features.get("energy"), " / ".join(tags)
+        comments = [*track.file_tags.get("comment", []), f"/* {my_tags} */" if tags else ""]
         about = {
             "Name": track.title or Path(track.path).stem,
             "Artist": track.artist,
             "Album": track.album,
             "Genre": ", ".join(track.file_tags.get("genre", [])),
             "TotalTime": None if track.duration is None else str(round(track.duration)),
-            "Comments": "; ".join([*track.file_tags.get("comment", []), ", ".join(tags)]),
+            "Comments": " ".join(comments),
+            "Colour": None if energy is None else COLOURS[min(int(5 * energy), 4)],
         }
         known = {key: text for key, value in about.items() if (text := _text(value or ""))}
         place = track.path.replace("\\", "/") if os.sep == "\\" else track.path
@@ -87,27 +90,6 @@ def rekordbox(tracks: TaggedTracks, name: str) -> bytes:
         ET.SubElement(node, "TRACK", Key=str(track.id))
     ET.indent(root)
     return bytes(ET.tostring(root, encoding="utf-8", xml_declaration=True)) + b"\n"
-
-
-def beets_can_name(track: Track) -> bool:
-    """Whether a query of beets finds the track's file: not with a line break or backslash in it."""
-    return not set(track.path) & set("\n\r\\")
-
-
-def beets(tracks: TaggedTracks, name: str) -> bytes:
-    """Commands for a shell that put the tags into beets' library, and into no file."""
-    lines = [
-        f"#!/bin/sh\n# Tags of {' '.join(name.split())!r}, by harmonium. After this,\n"
-        f"# `beet list {BEETS_FIELD}:TAG` finds tracks by them.\n"
-    ]
-    for track, tags, features in tracks:
-        if (tags or features) and beets_can_name(track):
-            # a value is a template: $ and % mean something there unless $ stands before them
-            value = re.sub(r"[$%]", r"$\g<0>", "; ".join(tags))
-            words = [f"path:{track.path}", *([f"{BEETS_FIELD}={value}"] if tags else [])]
-            words += [f"{name}={number:.2f}" for name, number in features.items()]
-            lines.append(f"beet modify -y -M -W {' '.join(map(shlex.quote, words))}\n")
-    return os.fsencode("".join(lines))
 
 
 def table(tracks: TaggedTracks, name: str) -> bytes:
@@ -122,9 +104,7 @@ def table(tracks: TaggedTracks, name: str) -> bytes:
     return os.fsencode(file.getvalue())
 
 
-WRITERS: dict[str, Callable[[TaggedTracks, str], bytes]] = {
-    **{".xml": rekordbox, ".sh": beets, ".csv": table}
-}
+WRITERS: dict[str, Callable[[TaggedTracks, str], bytes]] = {".xml": rekordbox, ".csv": table}
 """Ending of the file → what makes it."""
 
 
@@ -132,21 +112,16 @@ def check_export(path: Path) -> None:
     """Refuse, before any work, a file that could not be written."""
     if path.suffix.lower() not in WRITERS:
         raise DataError(
-            f"'--export' takes a file that ends in .xml (Rekordbox), .sh (beets) or .csv. Got "
-            f"{path.name!r}; for other players, use '--playlist'."
+            f"'--export' takes a file that ends in .xml (Rekordbox) or .csv. Got {path.name!r}; "
+            "for other players, use '--playlist'."
         )
     check_writable(path)
 
 
-def write_export(path: Path, tracks: TaggedTracks) -> list[Track]:
-    """Write tracks and their tags in the form of the file's ending; the tracks left out."""
-    # beets leaves out those without tags and features, or that it cannot name
+def write_export(path: Path, tracks: TaggedTracks) -> None:
+    """Write tracks and their tags in the form of the file's ending."""
     check_export(path)
-    writer = WRITERS[path.suffix.lower()]
-    write_atomically(path, writer(tracks, path.stem))
-    if writer is not beets:
-        return []
-    return [track for track, *about in tracks if not any(about) or not beets_can_name(track)]
+    write_atomically(path, WRITERS[path.suffix.lower()](tracks, path.stem))
 
 
 def _text(value: str) -> str:

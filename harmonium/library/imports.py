@@ -13,6 +13,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -138,6 +139,27 @@ def import_table(
         n_rows=len(frame) + sum(map(len, rows.left_out.values())),
         left_out=Counter({why: len(where) for why, where in rows.left_out.items()}),
     )
+    how: dict[str, Any] = {"replace": replace, "dry_run": dry_run}
+    how |= {"person": person or default_person, "aliases": aliases or {}, "split": split}
+    return import_rows(library, frame, report, file.name, **how)
+
+
+def import_rows(
+    library: Library,
+    frame: pl.DataFrame,
+    report: ImportReport,
+    source: str,
+    *,
+    person: str,
+    aliases: Mapping[str, str] | None = None,
+    split: Sequence[str] | None = None,
+    replace: bool = False,
+    dry_run: bool = False,
+) -> ImportReport:
+    """Import rows whose columns are texts, named by their roles; see `import_table`.
+
+    ``report`` is completed. Rows without a user are those of ``person``.
+    """
     frame = _match_tracks(library, frame.with_row_index("row"))
     report.unmatched = _unmatched(frame)
     has_person = "user" not in frame.columns
@@ -156,11 +178,9 @@ def import_table(
         frame.drop_nulls("track_id")
         .join(tags, on="cell", maintain_order="left_right")
         .with_columns(
-            person=pl.lit(person or default_person)
-            if has_person
-            else pl.col("user").str.strip_chars(),
+            person=pl.lit(person) if has_person else pl.col("user").str.strip_chars(),
             value=pl.when(numbers > 0).then(1).when(numbers.is_not_nan()).then(-1)
-            if "value" in rows.columns
+            if "value" in others.columns
             else pl.lit(1),
         )
     )
@@ -177,7 +197,7 @@ def import_table(
             frame = frame.filter(~is_wrong)
     report.n_matched = frame["row"].n_unique()
     kind: Kind = "person" if has_person else "import"
-    return _keep(library, frame, report, file.name, kind=kind, replace=replace, dry_run=dry_run)
+    return _keep(library, frame, report, source, kind=kind, replace=replace, dry_run=dry_run)
 
 
 def import_file_tags(

@@ -752,8 +752,8 @@ class Library:
 
     def export(
         self, path: str | Path, tracks: "Iterable[TrackName | Hit]", owner: Owner | None = None
-    ) -> list[Track]:
-        """Export tracks and tags to .xml (Rekordbox), .sh (beets) or .csv; the tracks left out.
+    ) -> None:
+        """Export tracks and tags to .xml (Rekordbox) or .csv.
 
         The tags are those that `write` writes. A hit of `search` also has the tags that were
         searched for, where they reach the thresholds of `tag`.
@@ -772,7 +772,7 @@ class Library:
                 if p >= (snapshot.threshold(name) or 0.5):
                     tags.setdefault(name, p)
             tagged.append((track, [*map(snapshot.shown, tags)], values))
-        return modules.export.write_export(Path(path).expanduser(), tagged)
+        modules.export.write_export(Path(path).expanduser(), tagged)
 
     def playlist(
         self, path: str | Path, tracks: Iterable[TrackName], *, relative: bool = False

@@ -41,13 +41,12 @@ from harmonium.library.store.opinions import Agreement, VerdictTable, agreed_tag
 from harmonium.library.store.schema import track
 from harmonium.library.store.tracks import SoundVectors, Track, track_name, update_sound_vectors
 from harmonium.library.tagger import (
-    MIN_NEARBY,
     PrecisionCurve,
     Tagger,
     builtin_aliases,
     no_model,
     precision_curves,
-    thresholds_for,
+    write_thresholds,
 )
 
 T = TypeVar("T")
@@ -370,25 +369,13 @@ class Snapshot:
         return rows
 
     def write_thresholds(self, precision: float | None, owner: Owner | None = None) -> Floats:
-        """(n_tags,) the least probability at which each tag of the model is written, as trained.
-
-        ``precision`` is what predictions must reach, tag by tag. None takes all that reaches the
-        thresholds of `harmonium tag`, and built-in tags only if those were right for most held-out
-        clips (`StoredModel.sure`); and all that a precision of `MIN_NEARBY` takes. A lower
-        precision never takes less, and none takes more than that.
-        """
+        """(n_tags,) the least probability at which each tag of the model is written, as trained."""
         if self.model_id is None:
             return np.empty(0, np.float32)
         with self._lock:
             if (precision, owner) not in self._write_thresholds:
-                model = self.library.models.get(self.model_id).as_trained()
-                lowest, found = thresholds_for(model, MIN_NEARBY), thresholds_for(model, precision)
-                sure = model.sure().thresholds
-                least = sure if lowest is None else np.minimum(sure, lowest)
-                model = replace(
-                    model, thresholds=least if found is None else np.maximum(found, least)
-                )
-                self._write_thresholds[precision, owner] = model.only(owner).thresholds
+                model = self.library.models.get(self.model_id)
+                self._write_thresholds[precision, owner] = write_thresholds(model, precision, owner)
             return self._write_thresholds[precision, owner]
 
     @_part

@@ -57,7 +57,7 @@ from harmonium.estimators import model_files
 from harmonium.files import read_toml
 from harmonium.library.library import Library
 from harmonium.library.search import unknown_tag
-from harmonium.library.store.models import UNREACHABLE, Refinement, StoredModel
+from harmonium.library.store.models import UNREACHABLE, Owner, Refinement, StoredModel
 from harmonium.library.store.schema import EXTRACTOR
 from harmonium.library.store.tracks import FULL, SoundVectors, current_space, update_sound_vectors
 
@@ -212,12 +212,18 @@ class Tagger:
         return self.tags.index(name)
 
     def probabilities(
-        self, X: Floats, observed: Floats | None = None, *, music_only: bool = True
+        self,
+        X: Floats,
+        observed: Floats | None = None,
+        *,
+        music_only: bool = True,
+        lowest: bool = False,
     ) -> Floats:
         """p(y_j = 1 | x, the observed tags), (n, n_tags), from features (n, n_features).
 
         ``observed`` is (n, n_tags): 1 has the tag, 0 does not, NaN to be inferred. With
-        ``music_only``, the tags of music are 0 where it does not sound like any.
+        ``music_only``, the tags of music are 0 where it does not sound like any. With ``lowest``, a
+        tag that learnt from answers has the lower one of its probabilities, as trained and since.
         """
         X = np.asarray(X, np.float32)
         if X.ndim != 2 or X.shape[1] != self.n_features:
@@ -233,7 +239,8 @@ class Tagger:
             P = np.full(observed.shape, np.nan, np.float32)
             P[:, : self._n_trained] = self._as_trained(X, observed[:, : self._n_trained])
             found = self._gains.added(P[:, self._gains.places], self._space.vectors(X))
-            P[:, [one.place for one in self._gains.refinements]] = found
+            places = [one.place for one in self._gains.refinements]
+            P[:, places] = np.fmin(P[:, places], found) if lowest else found
             P = np.where(np.isnan(observed), P, observed)
         if music_only:
             not_music = ~(self._builtin or self._own).is_music(X) & ~(observed == 1).any(axis=1)
@@ -794,3 +801,21 @@ def thresholds_for(model: StoredModel, precision: float | None) -> Floats | None
     found = np.full(len(model.vocabulary), UNREACHABLE)
     found[: len(curves)] = [threshold_for(curve, precision) for curve in curves]
     return np.where(model.learnt & model.confirmed, found, UNREACHABLE).astype(np.float32)
+
+
+def write_thresholds(
+    model: StoredModel, precision: float | None, owner: Owner | None = None
+) -> Floats:
+    """(n_tags,) the least probability at which each tag of a model is written, as trained.
+
+    ``precision`` is what predictions must reach, tag by tag. None takes all that reaches the
+    thresholds of `harmonium tag`, and built-in tags only if those were right for most held-out
+    clips (`StoredModel.sure`); and all that a precision of `MIN_NEARBY` takes. A lower precision
+    never takes less, and none takes more than that.
+    """
+    model = model.as_trained()
+    lowest, found = thresholds_for(model, MIN_NEARBY), thresholds_for(model, precision)
+    sure = model.sure().thresholds
+    least = sure if lowest is None else np.minimum(sure, lowest)
+    wanted = replace(model, thresholds=least if found is None else np.maximum(found, least))
+    return wanted.only(owner).thresholds

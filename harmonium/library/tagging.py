@@ -144,10 +144,14 @@ def tag_files(
     *,
     known: str | None = None,
     sound_only: bool = False,
+    lowest: bool = False,
     owner: Owner | None = None,
     progress: Progress | None = None,
 ) -> TaggedFiles:
-    """The tags of files and folders of music, see `Library.tag`; the library may be missing."""
+    """The tags of files and folders of music, see `Library.tag`; the library may be missing.
+
+    ``lowest`` is as of `Tagger.probabilities`.
+    """
     tagger = _tagger(library, owner)
     given = read_known(known or "", tagger)
     paths = _music_files(library, named)
@@ -181,7 +185,7 @@ def tag_files(
     agreed = [said.get(tracks[path].id, {}) if path in tracks else {} for path in paths]
     settled = [({} if sound_only else own) | given for own in agreed]
     Y = np.array([[holds.get(tag, np.nan) for tag in tagger.tags] for holds in settled], np.float32)
-    P = tagger.probabilities(np.stack([vectors[path] for path in paths]), Y)
+    P = tagger.probabilities(np.stack([vectors[path] for path in paths]), Y, lowest=lowest)
     spelt = {} if library is None else library.spellings()
     rows = zip(paths, agreed, P, strict=True)
     return TaggedFiles(

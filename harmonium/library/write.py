@@ -331,7 +331,7 @@ def _effect(
 ) -> tuple[list[str], bool]:
     """The tags that a file with these values would get, refused ones too; whether it changes."""
     if rules.mode == "merge":
-        tags, _ = _without_known(tags, there, snapshot)
+        tags, _ = without_known(tags, there, snapshot)
     new: list[str] = []
     written: dict[str, dict[str, float]] = {}
     first: dict[tuple[str | None, str], str] = {}  # field and name → the first tag with them
@@ -358,7 +358,7 @@ def _features(
     return {number: values for number, values in found if values}
 
 
-def _without_known(
+def without_known(
     tags: ScoredTags, there: Mapping[str, filetags.Values], snapshot: Snapshot
 ) -> tuple[ScoredTags, dict[str, str]]:
     """Those of the tags that a file with these fields lacks, and tag → its spelling there.
@@ -441,7 +441,7 @@ def _plan_file(
     if rules.mode == "merge" and tags:
         file = filetags.read_tags(path)
         values = {name: getattr(file, name) for name in filetags.LIST_FIELDS}
-        tags, there = _without_known(tags, values, snapshot)
+        tags, there = without_known(tags, values, snapshot)
     spelt = {tag: there.get(tag, snapshot.shown(tag)) for tag in tags}
     change = filetags.plan_write(path, tags, rules, features, spelt)
     names = {one.name: one.tag for one in reversed([*rules.place(tags, spelt)])}

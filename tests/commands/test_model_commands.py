@@ -4,7 +4,6 @@ import csv
 import dataclasses
 import io
 import json
-import shlex
 from urllib.parse import unquote
 from xml.etree import ElementTree
 
@@ -19,7 +18,7 @@ from sound_files import timed_noise, write_sndfile
 from harmonium.audio.extractors import extractor_key
 from harmonium.data.tag_names import AUDIO_FEATURES
 from harmonium.errors import DataError, LibraryError
-from harmonium.library import Library, snapshot
+from harmonium.library import Library, tagger
 from harmonium.library.learning import train as train_module
 from harmonium.library.store.tracks import Track
 
@@ -82,20 +81,21 @@ def test_search_exports_tracks_with_their_tags(place, tmp_path):
     entries = ElementTree.parse(file).findall("COLLECTION/TRACK")
     places = [unquote(entry.get("Location").removeprefix("file://localhost")) for entry in entries]
     assert places == [path for *_, path in rows(done)]
-    assert all("rock" in entry.get("Comments").split(", ") for entry in entries)
+    assert all("rock" in entry.get("Comments")[3:-3].split(" / ") for entry in entries)
 
 
 def test_an_export_has_the_predicted_tracks_that_were_asked_for(place, tmp_path, monkeypatch):
     """With the tag that was searched for, also where write would not add it."""
-    monkeypatch.setattr(snapshot, "thresholds_for", lambda model, _: 2 + 0 * model.thresholds)
-    script = tmp_path / "rock.sh"
+    monkeypatch.setattr(tagger, "thresholds_for", lambda model, _: 2 + 0 * model.thresholds)
+    file = tmp_path / "rock.csv"
     with Library.open(place) as library:
         least = library.snapshot().threshold("rock")
-    call("search", "rock", "--predicted", "-n", "60", "-p", str(least), "--export", str(script))
+    call("search", "rock", "--predicted", "-n", "60", "-p", str(least), "--export", str(file))
     found = rows(call("search", "rock", "--predicted", "-n", "60", "-p", str(least)))
-    lines = [shlex.split(line) for line in script.read_text().splitlines() if "beet mod" in line]
-    assert [line[5] for line in lines] == [f"path:{path}" for *_, path in found] != []
-    assert all("rock" in line[6].removeprefix("harmonium=").split("; ") for line in lines)
+    with file.open(newline="") as opened:
+        lines = list(csv.DictReader(opened))
+    assert [line["path"] for line in lines] == [path for *_, path in found] != []
+    assert all("rock" in line["tags"].split("; ") for line in lines)
     call("search", "rock", "-p", "0", "-n", "60", "--export", str(tmp_path / "all.csv"))
     with (tmp_path / "all.csv").open(newline="") as file:
         tags = [row["tags"].split("; ") for row in csv.DictReader(file)]

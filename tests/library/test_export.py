@@ -1,8 +1,7 @@
-"""What players, Rekordbox and beets are given."""
+"""What players and Rekordbox are given."""
 
 import csv
 import os
-import shlex
 from types import SimpleNamespace
 from urllib.parse import unquote_to_bytes
 from xml.etree import ElementTree as ET
@@ -14,7 +13,6 @@ from harmonium.errors import DataError
 from harmonium.library import export
 
 FEATURES = {name: k / 8 for k, name in enumerate(AUDIO_FEATURES)}
-FIELDS = [f"{name}={value:.2f}" for name, value in FEATURES.items()]
 HOSTILE = "/music/it's \"&<$HOME>\n`id`; %2F é.mp3"
 
 
@@ -37,8 +35,11 @@ def test_rekordbox_gets_each_track_and_a_playlist_of_them():
     first, second = root.findall("COLLECTION/TRACK")
     about = {"Name": "<T>", "Artist": "A B", "Genre": "Jazz, R&B", "TotalTime": "62"}
     place = "file://localhost/a/b%20c.mp3"
-    assert first.attrib == about | {"TrackID": "7", "Comments": "promo; x", "Location": place}
-    assert second.get("Comments") == "late night, r&b"
+    assert first.attrib == about | {
+        **{"TrackID": "7", "Comments": "promo /* x */", "Location": place, "Colour": "0x0000FF"}
+    }
+    assert second.get("Comments") == "/* late night / r&b */"
+    assert "Colour" not in second.attrib
     top = root.find("PLAYLISTS/NODE")
     assert (top.get("Type"), top.get("Name")) == ("0", "ROOT")
     (made,) = top
@@ -57,31 +58,13 @@ def test_rekordbox_finds_any_file_by_its_location(path):
     assert "Comments" not in entry.attrib
 
 
-def test_beets_gets_a_command_for_each_track_with_tags():
-    path = HOSTILE.replace("\n", " ")
-    tracks = [
-        (track(1, path), ["jazz", "5 $ %upper{x}", "it's"], FEATURES),
-        (track(2, "/a.mp3"), [], {}),
-        (track(3, os.fsdecode(b"/caf\xe9.mp3")), ["rock"], {}),
-    ]
-    script = export.beets(tracks, "a\nlist; rm x")
-    assert script.splitlines()[-1].endswith(b"'path:/caf\xe9.mp3' harmonium=rock")
-    words = shlex.split(os.fsdecode(script), comments=True)
-    command = ["beet", "modify", "-y", "-M", "-W"]
-    assert words == [
-        *(*command, f"path:{path}", "harmonium=jazz; 5 $$ $%upper{x}; it's", *FIELDS),
-        *(*command, f"path:{tracks[2][0].path}", "harmonium=rock"),
-    ]
-
-
-def test_the_ending_says_for_which_program_and_what_beets_cannot_name_is_told(tmp_path):
-    tracks = [(track(i, path), ["jazz"], {}) for i, path in enumerate(["/a\nb", "/c\\d", "/e"])]
-    tracks.append((track(3, "/f"), [], {}))
-    left_out = export.write_export(tmp_path / "list.sh", tracks)
-    assert [one.path for one in left_out] == ["/a\nb", "/c\\d", "/f"]
-    assert (tmp_path / "list.sh").read_text().count("beet modify") == 1
-    assert export.write_export(tmp_path / "list.XML", tracks) == []
-    assert (tmp_path / "list.XML").read_bytes().startswith(b"<?xml")
+@pytest.mark.parametrize(
+    ("energy", "colour"),
+    [(0, "0x0000FF"), (0.3, "0x25FDE9"), (0.4, "0x00FF00"), (0.79, "0xFFA500"), (1, "0xFF0000")],
+)
+def test_the_colour_in_rekordbox_is_that_of_the_energy(energy, colour):
+    document = export.rekordbox([(track(1, "/a.mp3"), [], {"energy": energy})], "name")
+    assert ET.fromstring(document).find("COLLECTION/TRACK").get("Colour") == colour
 
 
 def test_a_table_has_a_column_for_each_feature(tmp_path):
@@ -89,8 +72,8 @@ def test_a_table_has_a_column_for_each_feature(tmp_path):
         (track(1, HOSTILE, artist="A", title="T, U"), ["late night", "r&b"], FEATURES),
         (track(2, os.fsdecode(b"/caf\xe9.mp3")), [], {}),
     ]
-    assert export.write_export(tmp_path / "list.csv", tracks) == []
-    with (tmp_path / "list.csv").open(newline="", errors="surrogateescape") as file:
+    export.write_export(tmp_path / "list.CSV", tracks)
+    with (tmp_path / "list.CSV").open(newline="", errors="surrogateescape") as file:
         first, second = csv.DictReader(file)
     assert (first["path"], first["title"], first["tags"]) == (HOSTILE, "T, U", "late night; r&b")
     assert {name: float(first[name]) for name in AUDIO_FEATURES} == FEATURES
@@ -115,7 +98,7 @@ def test_a_playlist_has_a_line_about_each_track_and_its_path(tmp_path):
 @pytest.mark.parametrize(
     ("check", "name", "word"),
     [
-        (export.check_export, "list.ods", "Rekordbox"),
+        (export.check_export, "list.sh", "Rekordbox"),
         (lambda path: export.write_playlist(path, []), "list.txt", "m3u8"),
         (lambda path: export.write_playlist(path, []), "none/list.m3u8", "no folder"),
     ],

@@ -123,7 +123,7 @@ function Learn() {
 const COMMANDS = [
   ["harmonium import tags.csv", "import a table of tags"],
   ["harmonium import --features table.parquet", "use features from another program"],
-  ["harmonium search jazz --playlist jazz.m3u8", "save a playlist; --export also writes .csv, Rekordbox .xml or a script for beets"],
+  ["harmonium search jazz --playlist jazz.m3u8", "save a playlist; --export also writes .csv or Rekordbox .xml"],
   ["harmonium write --help", "write with rules: overwrite, aliases, only some tags, audio features"],
   ["harmonium forget FOLDER", "remove tracks from the library; their files stay"],
 ];

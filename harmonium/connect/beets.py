@@ -1,0 +1,199 @@
+"""beets: tags and audio features for its items, and what people corrected there.
+
+`beetsplug/harmonium.py` is the plugin, thin over `ItemTagger`. The tags are those that `harmonium
+write` would write, in the same fields: genre and mood are lists in beets, grouping and comment are
+texts. What Harmonium gave to an item is kept in the field `GIVEN` beside them. A tag given and gone
+since was rejected: it is not given again, and `import_from_beets` tells the library.
+"""
+
+import os
+import re
+import sqlite3
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, NamedTuple
+
+import numpy as np
+import polars as pl
+
+from harmonium.data.tag_names import normalise_tag
+from harmonium.errors import DataError, NoLibraryError
+from harmonium.files import absolute_path
+from harmonium.library import Library, tagger
+from harmonium.library.filetags import Values, changed_fields
+from harmonium.library.filetags.rules import tags_in_comment
+from harmonium.library.imports import ImportReport, import_rows
+from harmonium.library.store.schema import EXTRACTOR
+from harmonium.library.tagging import TaggedFile, tag_files
+from harmonium.library.write import (
+    RULES_SETTING,
+    ScoredTags,
+    library_rules,
+    wanted_tags,
+    without_known,
+)
+
+FIELDS = {"genre": "genres", "mood": "mood", "grouping": "grouping", "comment": "comments"}
+"""Field of a file → that of beets."""
+LISTS = ("genre", "mood")  # those that are lists in beets
+GIVEN = "harmonium"  # the field of beets with the tags that Harmonium gave
+
+
+class TaggedItem(NamedTuple):
+    """What is known of a file."""
+
+    path: str
+    tags: ScoredTags
+    features: Mapping[str, float]
+    problem: str | None = None  # why it could not be read
+
+
+class ItemTagger:
+    """Tags for the items of beets, by the model of a library, or else by the built-in one.
+
+    place : the library; by default the usual one, if there is any
+    precision : the precision that predictions must have; None or 0: the thresholds of `tag`
+    """
+
+    def __init__(
+        self, place: str | None = None, precision: float | None = tagger.USUAL_PRECISION
+    ) -> None:
+        self._folder: TemporaryDirectory[str] | None = None
+        try:
+            self.library = Library.open(place, create=False)
+        except NoLibraryError:
+            if place is not None:
+                raise
+            # An empty library answers as one would in which nobody has said anything.
+            self._folder = TemporaryDirectory(prefix="harmonium-")
+            self.library = Library.open(Path(self._folder.name) / "library.db")
+            self.library.settings.set(EXTRACTOR, tagger.builtin_extractor())
+        self._precision = precision or None
+        self.library.tag_new(learn=False)
+        model = tagger.use_builtin(self.library) or tagger.builtin_model()
+        self._thresholds = tagger.write_thresholds(model, self._precision)
+        self._rules = library_rules(self.library, [self.library.settings.get(RULES_SETTING, {})])
+
+    def close(self) -> None:
+        """Close the library, and remove it if it was there for this alone."""
+        self.library.close()
+        if self._folder is not None:
+            self._folder.cleanup()
+
+    def tag(self, paths: Sequence[str]) -> Iterator[TaggedItem]:
+        """The tags and audio features of files, first of those that are tracks of the library."""
+        library = self.library
+        found = {path: library.tracks.find(absolute_path(path)) for path in paths}
+        tracks = {path: one.id for path, one in found.items() if one and one.state == "present"}
+        wanted = wanted_tags(library, [*tracks.values()], precision=self._precision)
+        for path, number in tracks.items():
+            yield TaggedItem(path, wanted.get(number, {}), library.audio_features(number))
+        others = [path for path in paths if path not in tracks]
+        there = [path for path in others if Path(path).is_file()]
+        yield from (TaggedItem(path, {}, {}, "is missing") for path in {*others} - {*there})
+        if there:
+            tagged = tag_files(library, there, sound_only=True, lowest=True)
+            for file in tagged:
+                yield TaggedItem(file.path, self._likely(file), file.features)
+            for failure in tagged.failures:
+                yield TaggedItem(failure.path, {}, {}, failure.reason)
+
+    def _likely(self, file: TaggedFile) -> ScoredTags:
+        """The tags that reach their thresholds, the likeliest first."""
+        p, hidden = file.probabilities[: len(self._thresholds)], self.library.snapshot().hidden
+        places = np.flatnonzero(p >= self._thresholds)
+        tags = {file.tagger.tags[j]: float(p[j]) for j in places[np.argsort(-p[places])]}
+        return {tag: score for tag, score in tags.items() if tag not in hidden}
+
+    def new_values(self, item: Any, tagged: TaggedItem) -> dict[str, Any]:
+        """The fields of beets that change for an item, and their new values."""
+        snapshot, before, given = self.library.snapshot(), _values(item), list(item.get(GIVEN, ()))
+        rejected = {normalise_tag(tag) for tag in given} - _present(before)
+        tags = {tag: p for tag, p in tagged.tags.items() if tag not in rejected}
+        spelt: dict[str, str] = {}
+        if self._rules.mode == "merge":
+            tags, spelt = without_known(tags, before, snapshot)
+        spelt = {tag: spelt.get(tag, snapshot.shown(tag)) for tag in tags}
+        new: dict[str, Any] = {name: round(p, 2) for name, p in tagged.features.items()}
+        wanted, _ = self._rules.sort(tags, spelt)
+        for change in changed_fields(before, wanted, {}, self._rules):
+            if change.field in FIELDS:
+                after = [*change.after] if change.field in LISTS else "; ".join(change.after)
+                new |= {FIELDS[change.field]: after, GIVEN: given}
+                given += change.added
+        return new
+
+
+def _values(item: Any) -> dict[str, Values]:
+    """Field of a file → what an item of beets has for it: a list, or one text."""
+    found = {name: item.get(field) or () for name, field in FIELDS.items()}
+    return {name: (x,) if isinstance(x, str) else tuple(x) for name, x in found.items()}
+
+
+def _present(values: Mapping[str, Values]) -> set[str]:
+    """The tags that an item has in any of its fields."""
+    texts = tuple(text for some in values.values() for text in some)
+    return {normalise_tag(tag) for tag in (*texts, *tags_in_comment(texts))}
+
+
+def import_from_beets(
+    library: Library, path: str | Path | None = None, *, person: str = "beets", **how: Any
+) -> ImportReport:
+    """Import the genres, moods and groupings in beets' library, but not what Harmonium gave.
+
+    What it gave and somebody removed since becomes a tag that does not fit.
+
+    Parameters
+    ----------
+    path : the file of beets' library, which is only read; by default that of beets' settings
+    person, how : whose tags they are, and the other options of `imports.import_rows`
+    """
+    report = ImportReport()
+    rows: list[dict[str, str]] = []
+    for item in _read_items(_usual_library() if path is None else Path(path).expanduser()):
+        values, given = _values(item), {normalise_tag(tag): tag for tag in item[GIVEN]}
+        for name in ("genre", "mood", "grouping"):
+            tags = values[name] if name in LISTS else tags_in_comment(values[name])
+            new = [tag for tag in tags if normalise_tag(tag) not in given]
+            report.n_own += len(tags) - len(new)
+            column = name if name in LISTS else "tag"
+            rows += [{"item": item["path"], column: tag, "value": "1"} for tag in new]
+        gone = given.keys() - _present(values)
+        rows += [{"item": item["path"], "tag": given[tag], "value": "0"} for tag in sorted(gone)]
+    report.n_rows = len(rows) + report.n_own
+    columns = dict.fromkeys(("item", "tag", *LISTS, "value"), pl.String)
+    frame = pl.DataFrame(rows, schema=columns).fill_null("")
+    return import_rows(library, frame, report, "beets", person=person, **how)
+
+
+def _usual_library() -> Path:
+    try:
+        from beets import config
+    except ImportError:
+        raise DataError(
+            "beets is not installed here, so its settings are not known. Name its library: "
+            "harmonium import --from-beets LIBRARY.db"
+        ) from None
+    return Path(config["library"].as_filename())
+
+
+def _read_items(file: Path) -> list[dict[str, Any]]:
+    """The items of beets' library: path, and the fields that may hold tags."""
+    fixed = ("genres", "grouping", "comments")
+    try:
+        with closing(sqlite3.connect(f"{file.absolute().as_uri()}?mode=ro", uri=True)) as database:
+            rows = database.execute(f"SELECT id, path, {', '.join(fixed)} FROM items").fetchall()
+            more = database.execute("SELECT key, entity_id, value FROM item_attributes").fetchall()
+    except sqlite3.Error as error:
+        raise DataError(f"{file} cannot be read as a library of beets: {error}.") from None
+    flexible = {(key, number): value for key, number, value in more if key in ("mood", GIVEN)}
+    items = []
+    for number, path, *values in rows:
+        item = {"path": os.fsdecode(path), **dict(zip(fixed, values, strict=True))}
+        lists = {key: flexible.get((key, number)) for key in ("mood", GIVEN)}
+        for key, text in {"genres": item["genres"], **lists}.items():
+            item[key] = [part for part in re.split(r"\\␀|; ", text or "") if part]
+        items.append(item)
+    return items

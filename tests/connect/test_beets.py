@@ -1,0 +1,188 @@
+"""The plugin in beets itself, and what people correct there."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import heard_library
+import mutagen
+import pytest
+from command_line import output_of, run_main
+from noise_files import write
+from places import PROJECT
+from tagged_files import name_of, tagged
+
+from harmonium.connect.beets import FIELDS, ItemTagger, TaggedItem, import_from_beets
+from harmonium.data.tag_names import AUDIO_FEATURES
+from harmonium.errors import DataError, NoLibraryError
+from harmonium.library import Library
+from harmonium.library.filetags import Rules, apply_change, plan_write, read_tags
+from harmonium.library.learning import fitting
+
+CONFIG = """
+plugins: harmonium
+directory: {folder}/Sorted
+import: {{copy: yes, write: yes, autotag: no, duplicate_action: keep}}
+harmonium: {{precision: 0}}
+"""
+SHOWN = "$title|$genres|$mood|$grouping|$energy|$harmonium"
+
+
+@pytest.fixture
+def home(tmp_path, data_home, monkeypatch):
+    """An empty home with settings for beets."""
+    places = {"HOME": tmp_path, "HARMONIUM_CACHE": tmp_path / "cache", "BEETSDIR": tmp_path}
+    for name, place in {**places, "PYTHONPATH": PROJECT}.items():
+        monkeypatch.setenv(name, str(place))
+    (tmp_path / "config.yaml").write_text(CONFIG.format(folder=tmp_path))
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def beet(*arguments):
+    command = [sys.executable, "-m", "beets", *arguments]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def listed(*query):
+    """Title → the fields of the items that beets finds."""
+    rows = (line.split("|") for line in beet("ls", "-f", SHOWN, *query).splitlines())
+    return {title: dict(zip(SHOWN[1:].split("|$")[1:], row, strict=True)) for title, *row in rows}
+
+
+def test_moods_go_to_beets_and_corrections_come_back(home, monkeypatch):
+    """Import into beets, query by mood and energy, correct one, import that, undo."""
+    monkeypatch.setattr(fitting, "usual_epochs", lambda *_: 10)
+    monkeypatch.setattr(heard_library, "N_TRACKS", 32)
+    paths, truth = heard_library.write_music(home / "Music")
+    for path in paths[24:]:
+        (home / "New").mkdir(exist_ok=True)
+        path.rename(home / "New" / path.name)
+    output_of("index", "Music", "--jobs", "1")
+    moods = ["Hurried" if drums else "Sleepy" for drums in truth[:24, 2]]
+    rows = [f"{path},{mood}" for path, mood in zip(paths, moods, strict=False)]
+    (home / "moods.csv").write_text("\n".join(["path,mood", *rows]))
+    output_of("import", "moods.csv")
+    with heard_library.trained_quickly(n_hidden=5):
+        output_of("train")
+
+    # beets asks Harmonium about what it imports, and writes no files that it imports as they are.
+    beet("import", "-q", "New")
+    found = listed()
+    output_of("index", "New", "--jobs", "1")
+    with Library.open() as library:
+        plan = library.plan_write("New", precision=None)
+        energy = {
+            library.track(path).title: library.audio_features(path)["energy"]
+            for path in (home / "New").iterdir()
+        }
+    planned = {one.track.title: one.change.fields for one in plan.files}
+    for title, fields in planned.items():
+        for one in fields:
+            assert found[title][FIELDS[one.field]] == "; ".join(one.after)
+    likely = {title for title, one in found.items() if "Sleepy" in one["mood"].split("; ")}
+    assert listed("mood:sleepy").keys() == likely
+    assert 0 < len(likely) < len(found) == 8
+    assert {title: one["energy"] for title, one in found.items()} == {
+        title: f"{value:.2f}" for title, value in energy.items()
+    }
+    middle = sorted(round(value, 2) for value in energy.values())[4]
+    loud = {title for title, value in energy.items() if round(value, 2) >= middle}
+    assert listed(f"energy:{middle}..").keys() == loud
+    first = min(likely)
+    (file,) = (home / "Sorted").rglob(f"* {first}.flac")
+    assert "mood" not in mutagen.File(file)
+    beet("write", f"title:{first}")
+    assert "Sleepy" in mutagen.File(file)["mood"]
+    assert "energy" not in mutagen.File(file)
+
+    # What somebody removed is not given again.
+    beet("modify", "-y", f"title:{first}", "mood=Rainy", "genres=Slowcore; Jazz")
+    assert not beet("harmonium", "-f", f"title:{first}")
+    assert mutagen.File(file)["mood"] == ["Rainy"]
+
+    # The library learns what was set and removed, and not what it gave itself.
+    output_of("index", "Sorted", "--jobs", "1")
+    assert "skipped: written by Harmonium" in run_main("import", "--from-beets").stderr
+    with Library.open() as library:
+        number = library.tracks.resolve(str(file)).id
+        said = library.opinions.triples().filter(person="beets")
+        assert {(number, "rainy", 1), (number, "slowcore", 1), (number, "sleepy", -1)} <= {
+            *said.select("track_id", "tag", "value").rows()
+        }
+        assert set(said["track_id"]) == {number}
+        assert (library.kinds()["rainy"], library.kinds()["slowcore"]) == ("mood", "genre")
+    assert "added\t0" in output_of("import", "--from-beets", "library.db")
+    output_of("undo")
+    with Library.open() as library:
+        assert not len(library.opinions.triples().filter(person="beets"))
+
+        # Tracks of the library get what people say about them.
+        library.say(str(file), "wistful")
+        library.set_kind("wistful", kind="mood")
+    assert "wistful" in beet("harmonium", "-fp", f"title:{first}")
+    assert listed(f"title:{first}")[first]["mood"] == "Rainy"
+    beet("harmonium", "-f", f"title:{first}")
+    assert listed(f"title:{first}")[first]["mood"] == "Rainy; wistful"
+    assert not beet("harmonium")  # all have been tagged
+
+
+def test_beets_and_harmonium_use_the_same_fields_of_files(home):
+    """Whoever writes moods, the other one reads them; and numbers, if beets is to write them."""
+    config = home / "config.yaml"
+    config.write_text(config.read_text() + "  auto: no\n  write_features: yes\n")
+    config.write_text(config.read_text().replace("{precision: 0}", ""))
+    kinds, rules = ("mp3", "flac", "ogg", "opus", "m4a"), Rules(default_field="mood", features=True)
+    for kind in kinds:
+        path = home / "Music" / kind / name_of(kind)
+        path.parent.mkdir(parents=True)
+        path.write_bytes(tagged(kind))
+        apply_change(plan_write(path, ["calm", "slow"], rules, {"energy": 0.25}))
+    beet("import", "-q", "--nocopy", "Music")
+    lines = beet("ls", "-f", "$format $mood $energy").splitlines()
+    assert [line.partition(" ")[2] for line in lines] == ["calm; slow 0.25"] * 5
+    beet("modify", "-y", "mood=wild; fast", "energy=0.75", "harmonium=fast")
+    for path in (home / "Music").rglob("*.*"):
+        assert read_tags(path).mood == ("wild", "fast")
+        change = plan_write(path, [], Rules(mode="overwrite", features=True), {"energy": 0.5})
+        assert [one.before for one in change.fields] == [("0.75",)]
+
+
+def test_tags_fit_to_what_an_item_has_without_a_library(data_home, tmp_path):
+    tagger = ItemTagger()
+    folder = Path(tagger.library.place).parent
+    item = {"genres": ["Hip-Hop"], "grouping": "mine", "harmonium": ["happy", "fast"]}
+    item |= {"mood": ["fast"], "comments": "loud"}
+    tags = {"hip hop": 0.9, "calm": 0.8, "happy": 0.8, "piano": 0.7}
+    assert tagger.new_values(item, TaggedItem("a", tags, {"energy": 0.731})) == {
+        **{"mood": ["fast", "calm"], "grouping": "mine; piano", "energy": 0.73},
+        "harmonium": ["happy", "fast", "calm", "piano"],
+    }
+    assert tagger.new_values({}, TaggedItem("a", {}, {})) == {}
+
+    good, bad = write(tmp_path / "a.wav", 1, seconds=3), tmp_path / "b.mp3"
+    bad.write_bytes(b"no music")
+    found = {one.path: one for one in tagger.tag([str(good), str(bad), "missing.ogg"])}
+    assert found[str(good)].features.keys() == set(AUDIO_FEATURES)
+    assert found[str(bad)].problem
+    assert found["missing.ogg"].problem == "is missing"
+    tagger.close()
+    assert not folder.exists()
+    with pytest.raises(NoLibraryError, match="no library"):
+        ItemTagger(str(tmp_path / "other.db"))
+
+
+def test_what_is_no_library_of_beets_is_refused(library, tmp_path, monkeypatch):
+    for place, word in ((tmp_path / "none.db", "unable"), (write(tmp_path / "a.wav", 1), "not a")):
+        with pytest.raises(DataError, match=word):
+            import_from_beets(library, place)
+    monkeypatch.setitem(sys.modules, "beets", None)
+    with pytest.raises(DataError, match="Name its library"):
+        import_from_beets(library)
+
+
+def test_the_plugin_has_all_audio_features():
+    plugin = pytest.importorskip("beetsplug.harmonium")
+    assert plugin.FEATURES == AUDIO_FEATURES
