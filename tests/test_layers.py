@@ -21,7 +21,7 @@ ALLOWED = {
     "experiments": {"engine", "data", "synthetic", "audio", "estimators", "evaluation"},
     "library": {"engine", "data", "audio", "estimators", "evaluation"},
     "demo": {"engine", "data", "synthetic", "audio", "estimators", "evaluation", "library"},
-    "web": {"engine", "data", "audio", "library"},
+    "web": {"engine", "data", "audio", "library", "connect"},
     "connect": {"engine", "data", "audio", "library"},
     "commands": {
         *("engine", "data", "synthetic", "audio", "estimators", "evaluation"),

@@ -41,7 +41,6 @@ def playlists(
     when its playlist is written (FOLDER), or made on a Subsonic server (--to) in place of your
     playlist of the same name. `harmonium index --playlists FOLDER` writes them after each index.
 
-    Example: harmonium search calm piano -n 50 --save Evening
     Example: harmonium playlists ~/Music/Playlists --relative
     Example: harmonium playlists --to https://me@music.example.org
     In Python: library.saved_searches(), library.write_playlists("~/Music/Playlists")

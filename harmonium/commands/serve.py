@@ -15,6 +15,7 @@ from pathlib import Path
 from harmonium.commands import options
 from harmonium.commands.options import argument, flag, number, value
 from harmonium.commands.output import Output
+from harmonium.commands.playlists import subsonic
 from harmonium.errors import DataError, NoLibraryError
 from harmonium.files import absolute_path, user_cache_folder
 
@@ -38,6 +39,11 @@ def serve(
     allow_host: list[str] | None = value(
         "NAME", "Another host name of this server, behind a proxy; repeatable."
     ),
+    audiomuse: str | None = value(
+        "URL",
+        "Answer AudioMuse-AI's plugin for Navidrome; the Subsonic server is https://USER@HOST.",
+    ),
+    password_file: Path | None = options.PASSWORD_FILE,
     log: bool = flag("Print a line per request, without secrets.", "--log"),
 ) -> None:
     """Open the library in a browser.
@@ -49,6 +55,7 @@ def serve(
 
     Example: harmonium serve ~/Music
     Example: harmonium serve --port 9000
+    Example: harmonium serve --host 0.0.0.0 --audiomuse https://me@music.example.org
     """
     from harmonium.library import Library
     from harmonium.web.app import bind, make_server
@@ -63,7 +70,10 @@ def serve(
     if token is None and not is_loopback(host):
         token = secrets.token_urlsafe(32)
     hosts = tuple(allow_host or ())
-    settings = ServerSettings(library, host, port, person, token, hosts, log, music)
+    songs = None if audiomuse is None else subsonic(audiomuse, password_file)
+    if songs is not None:
+        songs.call("ping")
+    settings = ServerSettings(library, host, port, person, token, hosts, log, music, songs)
     socket = bind(settings)
     settings = replace(settings, port=socket.getsockname()[1])
     server = make_server(settings)

@@ -62,6 +62,10 @@ def create_app(settings: ServerSettings) -> FastAPI:
         app.include_router(routes.router, prefix=PREFIX, responses=errors)
     page = STATIC / "index.html"
     app.add_api_route("/", lambda: FileResponse(page), include_in_schema=False)
+    if settings.subsonic is not None:
+        from harmonium.web import audiomuse
+
+        app.include_router(audiomuse.router)
     app.mount("/static", StaticFiles(directory=STATIC), name="static")
     app.add_middleware(Guard, settings=settings)
     return app

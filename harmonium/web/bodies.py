@@ -177,6 +177,8 @@ TrackDetail = answer(
 )
 SaidAnswer = answer("SaidAnswer", change=int | None, track=TrackDetail, moved=[CompletedTag])
 Found = answer("Found", SearchResult, hits=[FoundTrack])
+SavedSearch = answer("SavedSearch", name=str, words=str, limit=int, query=dict[str, Any])
+SavedSearches = answer("SavedSearches", searches=[SavedSearch])
 Facets = answer("Facets", facets=[Facet], total=int)
 FileTags = answer(
     "FileTags", name=Text, duration=float | None, tags=[TagOfTrack], features=AudioFeatures
@@ -321,6 +323,7 @@ LIBRARY_ERRORS: tuple[tuple[type[errors.HarmoniumError], int, str | None], ...] 
     (errors.NoLibraryError, 409, "not_ready"),
     (errors.AudioError, 415, None),
     (errors.DataError, 400, None),
+    (errors.ServerError, 503, None),
 )
 """Error of the library, status and code; the first that fits."""
 TEMPORARY = ("locked", "connection", "server stopped", "disk")

@@ -16,12 +16,16 @@ import logging
 import socket
 import time
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import HTTPConnection
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from harmonium.web.bodies import Problem
+
+if TYPE_CHECKING:
+    from harmonium.connect.subsonic import Server
 
 API = "/api/v1/"
 FILES = f"{API}files"
@@ -64,6 +68,7 @@ class ServerSettings:
     allowed_hosts: tuple[str, ...] = ()  # further names under which a browser may call the server
     log: bool = False  # whether to log a line for each request
     folder: str | None = None  # a folder to index when the server starts
+    subsonic: "Server | None" = None  # the server whose ids the routes for AudioMuse's plugin take
 
     def allows_host(self, name: str) -> bool:
         """Whether a request may name this host; other names may be another site's."""

@@ -19,6 +19,8 @@ from harmonium.library.export import playlist
 from harmonium.library.imports import ImportReport
 from harmonium.library.index import kept_extractor
 from harmonium.library.paths import MAX_STOPS
+from harmonium.library.saved import MAX_NAME
+from harmonium.library.saved import save as save_search
 from harmonium.library.snapshot import ORDERS, Question, SearchResult
 from harmonium.library.store.database import place_name
 from harmonium.library.store.schema import EXTRACTOR, FOLDERS
@@ -42,6 +44,8 @@ router = APIRouter()
 STATES = {"tracks": "present", "missing": "missing", "unreadable": "unreadable"}
 TagPath = Annotated[str, InPath(min_length=1, max_length=200)]
 Offset = Annotated[int, Query(ge=0, le=MAX_ID)]
+SearchTitle = Annotated[str, Query(min_length=1, max_length=MAX_NAME)]
+SavedLimit = Annotated[int, Query(ge=2, le=MAX_STOPS)]
 ModelNumber = Annotated[int, Query(ge=1, le=MAX_ID)]
 COOKIE: Any = {"path": "/", "httponly": True, "samesite": "strict"}
 MAX_HITS, MAX_FACETS, MAX_PLAYLIST, MAX_PREVIEW = 500, 500, 10_000, 100
@@ -226,6 +230,46 @@ def make_playlist(
     tracks = snapshot.library.tracks.many(snapshot.find(question).first(limit))
     headers = {"Content-Disposition": 'attachment; filename="harmonium.m3u8"'}
     return Response(os.fsencode(playlist(tracks)), media_type="audio/x-mpegurl", headers=headers)
+
+
+@router.get("/searches", tags=["search"], response_model=bodies.SavedSearches)
+def searches(service: UsedService) -> dict[str, Any]:
+    """The saved searches by name; `query` are the parameters of `/search`."""
+    opened = service.library_if_any()
+    found = [] if opened is None else opened.saved_searches()
+    return {
+        "searches": [
+            {
+                "name": one.name,
+                "limit": one.limit,
+                "words": one.words,
+                "query": _asked(one.question),
+            }
+            for one in found
+        ]
+    }
+
+
+def _asked(question: Question) -> dict[str, Any]:
+    """The parameters of a search that are not the usual ones."""
+    names, usual = {"text": "q", "start": "from", "end": "to"}, Question()._asdict()
+    given = question._asdict().items()
+    return {names.get(key, key): value for key, value in given if value != usual[key]}
+
+
+@router.put("/searches", tags=["search"], response_model=bodies.ChangeNumber)
+def save(
+    service: UsedService, question: AskedQuestion, title: SearchTitle, limit: SavedLimit = 100
+) -> dict[str, Any]:
+    """Save a search, with the parameters of `/search`, in place of one with this title."""
+    stops = limit if question.is_ordered_by_sound else question.stops
+    return {"change": save_search(service.library(), title, question._replace(stops=stops), limit)}
+
+
+@router.delete("/searches", tags=["search"], response_model=bodies.ChangeNumber)
+def delete(service: UsedService, title: SearchTitle) -> dict[str, Any]:
+    """Delete a saved search."""
+    return {"change": service.library().delete_search(title)}
 
 
 @router.get("/tags", tags=["tags"], response_model=bodies.Tags)

@@ -81,6 +81,24 @@ def test_search_finds_what_the_library_finds(client, place):
     assert {hit["source"] for hit in answer["hits"]} == {hit.source for hit in expected[:50]}
 
 
+def test_a_path_is_found_and_saved_as_a_search(client, place):
+    asked = {"q": "-rock", "from": 3, "to": 50, "stops": 6, "min_probability": 0.2}
+    path = [hit["id"] for hit in client.get("search", params=asked).json()["hits"]]
+    assert [path[0], path[-1], len({*path})] == [3, 50, 6]
+    assert client.get("search", params={"from": 3}).status_code == 400
+    change = client.put("searches", params={**asked, "title": "Way", "limit": 6}).json()["change"]
+    (saved,) = client.get("searches").json()["searches"]
+    assert (saved["name"], saved["limit"], saved["words"]) == ("Way", 6, "-rock, from #3 to #50")
+    found = client.get("search", params=saved["query"]).json()["hits"]
+    assert [hit["id"] for hit in found] == path
+    with Library.open(place) as library:
+        assert [hit.track.id for hit in library.run_search("Way")] == path
+    assert client.put("searches", params={"title": "x", "q": "none such"}).status_code == 400
+    assert client.delete("searches", params={"title": "x"}).status_code == 404
+    assert client.delete("searches", params={"title": "Way"}).json()["change"] > change
+    assert client.get("searches").json() == {"searches": []}
+
+
 def test_without_a_question_all_tracks_come_by_name(client):
     hits = client.get("search", params={"limit": 100}).json()["hits"]
     names = [hit["name"].casefold() for hit in hits]
