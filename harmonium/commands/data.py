@@ -108,7 +108,7 @@ def download_dataset(
 
     Example: harmonium data download mturk
     """
-    from harmonium.data.datasets.paper_files import download
+    from harmonium.data.datasets.loaders import download
 
     out, files = Output(), set[str]()
     with out.bar("downloading") as update:

@@ -300,7 +300,7 @@ class Conditioning:
 
     Attributes
     ----------
-    user, item, track : arrays of int32, (n_pairs,), codes into the names below
+    user, item : arrays of int32, (n_pairs,), codes into the names below
     y : csr_array of float32, (n_pairs, n_tags), 1 where the user gave the item the tag
     counts : csr_array of float32, (n_items, n_tags), how many users gave the item the tag
     n_users : array of int32, (n_items,), how many users saw the item
@@ -310,7 +310,6 @@ class Conditioning:
 
     user: Codes
     item: Codes
-    track: Codes
     y: sp.csr_array
     counts: sp.csr_array
     n_users: Codes
@@ -351,7 +350,6 @@ class Conditioning:
         return cls(
             user=user,
             item=item,
-            track=item_track.codes[item],
             y=_ones(row, triples.tag, (len(pair), n_tags), np.float32),
             counts=_ones(triples.item, triples.tag, (n_items, n_tags), np.float32),
             n_users=np.bincount(item, minlength=n_items).astype(np.int32),

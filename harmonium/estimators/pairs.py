@@ -141,7 +141,6 @@ def with_pairs(data: Conditioning, user: Codes, item: Codes, y: sp.csr_array) ->
         data,
         user=user,
         item=item,
-        track=data.item_track[item],
         y=y,
         counts=(members @ y).tocsr(),
         n_users=n_users,
@@ -395,7 +394,7 @@ def unpacked_pairs(arrays: Arrays) -> Conditioning:
         raise ValueError("its pairs of users and items differ in length")
     none = sp.csr_array((len(items), len(tags)), dtype=np.float32)
     nobody = np.zeros(len(items), np.int32)
-    empty = Conditioning(user, item, item, y, none, nobody, track, users, items, tracks, tags)
+    empty = Conditioning(user, item, y, none, nobody, track, users, items, tracks, tags)
     return with_pairs(empty, user, item, y)
 
 

@@ -1,37 +1,298 @@
-"""The generated collection: clips with their sound, the users' tags, and the truth."""
+"""The generated collection: clips with their sound, what is true of them, and the users' tags.
+
+A concept is something that is or is not true of a clip; its words are synonyms. Each word has a
+familiarity: how readily it comes to people's minds, which makes some tags common and most rare.
+The concepts are in concepts.toml; rules say how much each stands out in a clip.
+
+A listener hears what stands out, says it in the words that come to mind, stops after a few of them,
+and now and then names something similar instead. Most of what is true goes unsaid.
+"""
 
 import io
 import json
 from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import chain
 from math import isfinite
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
 from joblib import Parallel, delayed
 from scipy.io import wavfile
 
-from harmonium.arrays import Mask
+from harmonium.arrays import Doubles, Mask, Places, Rng
 from harmonium.data.triples import Triples
 from harmonium.errors import DataError
 from harmonium.files import write_atomically
-from harmonium.synthetic.listeners import (
-    TAG_NAMES,
-    listeners_of,
-    make_listener,
-    relevant_tags,
-    tags_said,
+from harmonium.synthetic.music import (
+    ASSIGNMENT,
+    RECIPES,
+    ROLES,
+    TAGGING,
+    USER,
+    SyntheticClip,
+    generator,
+    make_clip,
+    read_tables,
 )
-from harmonium.synthetic.music import SyntheticClip, make_clip
-from harmonium.synthetic.sound import RATE, Samples, render
+from harmonium.synthetic.sound import INSTRUMENTS, RATE, Samples, render
 
 GENERATOR = 2
 """To be raised whenever the same parameters give other sounds, clips or tags than before."""
 MANIFEST = "collection.json"
 PARAMETERS = ("n_tracks", "clips_per_track", "n_users", "users_per_clip", "seed")
+
+_TABLES = read_tables("concepts.toml")
+KINDS = tuple(_TABLES)
+CONCEPTS: dict[str, dict[str, Any]] = {k: v for table in _TABLES.values() for k, v in table.items()}
+"""Concept → its `words`, each with its familiarity; the concepts that it is `mistaken_for`; and for
+some the `instruments` of which one must play."""
+TAGS: dict[str, str] = {word: name for name, one in CONCEPTS.items() for word in one["words"]}
+"""Every tag with its concept. A tag means one concept only."""
+
+MODE_VALENCE = {"major": 0.45, "mixolydian": 0.25, "dorian": -0.15, "minor": -0.5}
+
+ELECTRONIC = {"drum machine", *(name for name, i in INSTRUMENTS.items() if i.electronic)}
+ACOUSTIC = {"brushes", "acoustic kit", *(name for name, i in INSTRUMENTS.items() if i.acoustic)}
+
+
+def has_role(clip: SyntheticClip, role: str) -> bool:
+    """Whether a part with this role plays."""
+    return any(part.role == role for part in clip.parts)
+
+
+def instrument(clip: SyntheticClip, *names: str) -> float:
+    """How much any of these instruments stands out."""
+    found = [0.0]
+    for part in clip.parts:
+        if part.instrument in names:  # by the role, and by how loud it is for that role
+            role = ROLES[part.role]
+            found.append(role["prominence"] * 10 ** ((part.gain - role["gain"]) / 20))
+    return float(min(max(found), 1.0))
+
+
+def genre(clip: SyntheticClip, *names: str) -> float:
+    """How clearly the clip is of one of these genres."""
+    main, *borrowed = (genre in names for genre in clip.track.genres)
+    share = 1.0 if main else 0.6 if any(borrowed) else 0.0
+    return share * (0.7 if clip.section == "breakdown" else 1.0)
+
+
+def distortion(clip: SyntheticClip) -> float:
+    """How much a distorted guitar stands out."""
+    return instrument(clip, "distorted guitar", "lead guitar") if clip.track.drive >= 2.5 else 0.0
+
+
+def energy(clip: SyntheticClip) -> float:
+    """About -1 (still) to 1 (wild)."""
+    drums = 0.3 if has_role(clip, "drums") else -0.4
+    pace = 0.3 * (clip.track.tempo - 108) / 40 + 0.25 * (clip.loudness + 17) / 6
+    return pace + drums + 0.25 * distortion(clip) + RECIPES[clip.track.genres[0]]["energy"]
+
+
+def valence(clip: SyntheticClip) -> float:
+    """About -1 (gloomy) to 1 (cheerful)."""
+    pace = 0.4 * (clip.track.tempo - 105) / 40
+    return MODE_VALENCE[clip.track.mode] + pace + RECIPES[clip.track.genres[0]]["valence"]
+
+
+def share(clip: SyntheticClip, instruments: set[str], *, if_none: float) -> float:
+    """The share of the parts that play one of these instruments; voices do not count."""
+    found = [part.instrument in instruments for part in clip.parts if part.role != "voice"]
+    return sum(found) / len(found) if found else if_none
+
+
+def above(value: float, threshold: float, width: float) -> float:
+    """0 up to the threshold, then from 0.35 just above it to 1 at ``threshold + width``."""
+    if value <= threshold:
+        return 0.0
+    return 0.35 + 0.65 * min((value - threshold) / width, 1.0)
+
+
+def below(value: float, threshold: float, width: float) -> float:
+    """The same for values below a threshold."""
+    return above(-value, -threshold, width)
+
+
+def _dreamy(clip: SyntheticClip) -> float:
+    pad = instrument(clip, "synth pad", "strings", "bells") > 0
+    return above(clip.track.room, 1.3, 1.5) if pad and energy(clip) < 0.1 else 0.0
+
+
+def _repetitive(clip: SyntheticClip) -> float:
+    looped = has_role(clip, "arp") or genre(clip, "techno", "house", "hip hop") > 0
+    return 0.6 + 0.3 if len(clip.track.progression) <= 2 and looped else 0.0
+
+
+def _party(clip: SyntheticClip) -> float:
+    danceable = genre(clip, "house", "techno", "hip hop", "funk", "pop", "reggae")
+    return min(danceable, above(energy(clip), 0.2, 0.5)) if valence(clip) > -0.3 else 0.0
+
+
+def _aggressive(clip: SyntheticClip) -> float:
+    hard = clip.track.drive > 5 or clip.track.mode == "minor"
+    return above(energy(clip), 0.75, 0.6) if distortion(clip) > 0 and hard else 0.0
+
+
+def _beat(clip: SyntheticClip) -> float:
+    danced = genre(clip, "hip hop", "house", "techno", "pop", "soul")
+    return min(instrument(clip, "drum machine"), danced)
+
+
+RULES: dict[str, Callable[[SyntheticClip], float]] = {
+    **{
+        name: lambda c, names=concept["instruments"]: instrument(c, *names)  # type: ignore[misc]
+        for name, concept in CONCEPTS.items()
+        if "instruments" in concept
+    },
+    **{name: lambda c, name=name: genre(c, name) for name in RECIPES},  # type: ignore[misc]
+    "rock": lambda c: max(genre(c, "rock"), 0.6 * genre(c, "punk", "metal", "indie")),
+    "dance": lambda c: 0.9 * genre(c, "house", "techno") if has_role(c, "drums") else 0.0,
+    "beat": _beat,
+    "drum machine": lambda c: 0.7 * instrument(c, "drum machine"),
+    "no voice": lambda c: 0.0 if has_role(c, "voice") else 0.6,
+    "solo": lambda c: 0.8 if c.section == "solo" and has_role(c, "lead") else 0.0,
+    "happy": lambda c: above(valence(c), 0.4, 0.5) if energy(c) > -0.2 else 0.0,
+    "sad": lambda c: below(valence(c), -0.3, 0.5) if energy(c) < 0.25 else 0.0,
+    "calm": lambda c: below(energy(c), -0.25, 0.6),
+    "energetic": lambda c: above(energy(c), 0.45, 0.6),
+    "aggressive": _aggressive,
+    "dark": lambda c: below(valence(c), -0.5, 0.5) if c.track.mode in ("minor", "dorian") else 0.0,
+    "dreamy": _dreamy,
+    "fast": lambda c: above(c.track.tempo, 130, 40),
+    "slow": lambda c: below(c.track.tempo, 86, 20),
+    "loud": lambda c: above(c.loudness, -12.5, 3),
+    "quiet": lambda c: below(c.loudness, -22, 6),
+    "acoustic": lambda c: above(share(c, ACOUSTIC, if_none=1.0), 0.7, 0.3),
+    "electronic": lambda c: above(share(c, ELECTRONIC, if_none=0.0), 0.45, 0.5),
+    "distorted": distortion,
+    "noise": lambda c: 0.7 if c.track.lofi else 0.0,
+    "echo": lambda c: above(c.track.room, 1.6, 1.5),
+    "repetitive": _repetitive,
+    "heavy": lambda c: above(c.loudness, -13.5, 4) if distortion(c) and c.track.drive > 5 else 0.0,
+    "party": _party,
+    "sleep": lambda c: below(energy(c), -0.8, 0.5) if not has_role(c, "drums") else 0.0,
+    "background": lambda c: below(energy(c), -0.35, 0.6) if not has_role(c, "voice") else 0.0,
+    **{era: lambda c, era=era: 0.7 * (c.track.era == era) for era in _TABLES["era"]},  # type: ignore[misc]
+}
+
+
+def salience(clip: SyntheticClip) -> Doubles:
+    """How much each of `CONCEPTS` stands out in a clip, from 0 (it does not hold) to 1."""
+    return np.clip([RULES[name](clip) for name in CONCEPTS], 0.0, 1.0)
+
+
+TAG_NAMES = tuple(TAGS)
+_CONCEPT_NAMES = tuple(CONCEPTS)
+# (n_tags,): each tag's concept, its kind and its familiarity.
+_CONCEPT_OF = np.array([_CONCEPT_NAMES.index(name) for name in TAGS.values()])
+_KINDS = {name: kind for kind, table in enumerate(_TABLES.values()) for name in table}
+_KIND_OF = np.array([_KINDS[name] for name in TAGS.values()])
+_FAMILIARITY = np.array([CONCEPTS[name]["words"][tag] for tag, name in TAGS.items()])
+
+_KIND_WEIGHTS = np.array([1.4, 1.1, 0.7, 0.8, 0.45, 0.3])  # how readily people speak of each kind
+_SAY_TWICE = 0.3  # the chance that a second word for the same thing is said, too
+_HABIT = 0.3  # the share of mistakes that are words a listener uses anyway, not confusions
+_SHARPNESS = 2.0  # how much more what stands out is named: the power of the salience
+
+
+@dataclass(frozen=True)
+class Listener:
+    """One user."""
+
+    name: str  # what the user is called in the triples
+    readiness: Doubles  # (n_tags,) how readily each tag comes to mind; 0 for unknown words
+    talkativeness: float  # mean number of tags for a clip beyond the first
+    carelessness: float  # the chance that a tag is a mistake
+    activity: float  # how many clips the user tags, relative to others
+
+
+@lru_cache(maxsize=1024)
+def make_listener(seed: int, number: int) -> Listener:
+    """The listener with this number in the collection with this seed."""
+    rng = generator(seed, USER, number)
+    interests = _KIND_WEIGHTS * rng.gamma(0.7, 1 / 0.7, len(KINDS))
+    # A gamma distribution of small shape: of a concept's synonyms, one becomes the favourite.
+    taste = rng.gamma(0.35, 1 / 0.35, len(TAG_NAMES))
+    known = rng.random(len(TAG_NAMES)) < 0.35 + 0.65 * _FAMILIARITY
+    readiness = known * interests[_KIND_OF] * _FAMILIARITY * (0.03 + taste)
+    careless = rng.random() < 0.12
+    return Listener(
+        name=f"user{number:04d}",
+        readiness=readiness,
+        talkativeness=float(rng.gamma(4.0, 1.22)),
+        carelessness=float(rng.uniform(0.2, 0.4) if careless else rng.beta(2.0, 22.0)),
+        activity=float(np.exp(rng.normal(0, 1.0))),
+    )
+
+
+def relevant_tags(clip: SyntheticClip) -> Mask:
+    """Which tags hold for a clip, synonyms included: (n_tags,) bool."""
+    return salience(clip)[_CONCEPT_OF] > 0
+
+
+def listeners_of(seed: int, clip_index: int, n_users: int, users_per_clip: int) -> Places:
+    """The users who tag a clip: (users_per_clip,) distinct numbers.
+
+    One is chosen by rota, so that nobody tags far fewer clips than the rest; the others are drawn
+    in proportion to their activity.
+    """
+    rota, activity = _audience(seed, n_users)
+    first = rota[clip_index % n_users]
+    # The largest of log-weight + Gumbel noise is a draw in proportion to the weights.
+    keys = np.log(activity) + generator(seed, ASSIGNMENT, clip_index).gumbel(size=n_users)
+    keys[first] = np.inf
+    return np.argsort(-keys, kind="stable")[:users_per_clip]
+
+
+@lru_cache(maxsize=4)
+def _audience(seed: int, n_users: int) -> tuple[Places, Doubles]:
+    activity = np.array([make_listener(seed, number).activity for number in range(n_users)])
+    return generator(seed, ASSIGNMENT).permutation(n_users), activity
+
+
+def tags_said(seed: int, clip: SyntheticClip, user: int) -> list[int]:
+    """The tags that a user gives to a clip, as indices into ``TAG_NAMES``; at least one."""
+    listener = make_listener(seed, user)
+    heard = salience(clip)
+    rng = generator(seed, TAGGING, clip.track.number, clip.number, user)
+    wanted = 1 + int(rng.poisson(listener.talkativeness))
+    weight = listener.readiness * (heard * _attention(seed, clip))[_CONCEPT_OF] ** _SHARPNESS
+    keys = np.where(weight > 0, np.log(np.maximum(weight, 1e-300)), -np.inf)
+    keys += rng.gumbel(size=len(keys))
+    said: list[int] = []
+    for tag in np.argsort(-keys, kind="stable"):
+        if len(said) == wanted or weight[tag] == 0:
+            break
+        again = any(_CONCEPT_OF[tag] == _CONCEPT_OF[other] for other in said)
+        if not again or rng.random() < _SAY_TWICE:
+            said.append(int(tag))
+    said = said or [int(np.argmax(heard[_CONCEPT_OF] * _FAMILIARITY))]
+    return list(dict.fromkeys(_perhaps_mistaken(rng, listener, heard, tag) for tag in said))
+
+
+def _attention(seed: int, clip: SyntheticClip) -> Doubles:
+    """What catches the ear in this clip, beyond what the music explains: the same for everybody."""
+    rng = generator(seed, TAGGING, clip.track.number, clip.number)
+    return np.exp(rng.normal(0, 0.6, len(CONCEPTS)))
+
+
+def _perhaps_mistaken(rng: Rng, listener: Listener, heard: Doubles, tag: int) -> int:
+    """The tag, or at times a wrong one: something easily taken for it, or a mere habit."""
+    slip, habit, choice = rng.random(3)
+    if slip >= listener.carelessness:
+        return tag
+    wrong = heard[_CONCEPT_OF] == 0
+    if habit >= _HABIT:
+        similar = CONCEPTS[TAGS[TAG_NAMES[tag]]]["mistaken_for"]
+        wrong &= np.isin(_CONCEPT_OF, [_CONCEPT_NAMES.index(name) for name in similar])
+    if not wrong.any():
+        return tag
+    weight = np.cumsum(wrong * (listener.readiness + 0.01))
+    return int(np.searchsorted(weight, choice * weight[-1], "right"))
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from command_line import output_of
 from dataset_samples import write_samples
 
 from harmonium.data import datasets
-from harmonium.data.datasets.paper_files import SIZES
+from harmonium.data.datasets.loaders import SIZES
 from harmonium.errors import DataError, DatasetNotFoundError
 from harmonium.files import user_data_folder
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from harmonium.data import datasets
-from harmonium.data.datasets.paper_files import SIZES
+from harmonium.data.datasets.loaders import SIZES
 
 
 def load(name, folder, **options):

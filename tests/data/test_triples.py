@@ -229,7 +229,7 @@ def test_every_pair_equals_a_loop(rows, pairs):
     for matrix in (given.y, given.counts):
         assert (matrix.format, matrix.dtype) == ("csr", np.float32)
         assert matrix.has_canonical_format
-    codes = (given.user, given.item, given.track, given.n_others)
+    codes = (given.user, given.item, given.item_track[given.item], given.n_others)
     assert {array.dtype for array in codes} == {np.dtype(np.int32)}
 
     found = list(zip(given.users.gather(given.user), given.items.gather(given.item), strict=True))
@@ -263,10 +263,10 @@ def example():
 
 def test_tracks_are_looked_up_for_every_row():
     alone = Conditioning.from_triples(example())
-    assert alone.track.tolist() == alone.item.tolist()
+    assert alone.item_track.tolist() == list(range(len(alone.items)))
     assert alone.tracks.to_list() == alone.items.to_list()
     given = Conditioning.from_triples(example(), tracks={"c1": "t9", "c2": "t5"})
-    by_row = given.tracks.gather(given.track).to_list()
+    by_row = given.tracks.gather(given.item_track[given.item]).to_list()
     by_item = {"c1": "t9", "c2": "t5"}
     assert by_row == [by_item[item] for item in given.items.gather(given.item)]
     assert given.tracks.gather(given.item_track).to_list() == ["t9", "t5"]

@@ -90,7 +90,6 @@ def test_without_is_as_if_the_pairs_had_never_been():
     np.testing.assert_array_equal(found.n_users, fewer.n_users)
     order = [fewer.tags.to_list().index(tag) for tag in found.tags]
     np.testing.assert_array_equal(found.counts.toarray(), fewer.counts.toarray()[:, order])
-    np.testing.assert_array_equal(found.track, found.item_track[found.item])
 
 
 def test_u_has_a_norm_of_about_one_and_held_out_pairs_leave_every_clip_a_user():

@@ -26,7 +26,7 @@ from harmonium.audio.decoding import decode
 from harmonium.data import read_aliases, read_counts, read_triples
 from harmonium.data.datasets import mulan as mulan_files
 from harmonium.data.datasets.dataset import read_arrays
-from harmonium.data.datasets.paper_files import read_split
+from harmonium.data.datasets.loaders import read_split
 from harmonium.data.tag_names import GenreTree, TagSplitter, read_tree, resolve_aliases
 from harmonium.errors import HarmoniumError, HarmoniumWarning
 from harmonium.estimators import DiscriminativeRBM

@@ -14,7 +14,7 @@ from scipy.io import wavfile
 from harmonium.data import Triples, normalise_tag
 from harmonium.errors import DataError
 from harmonium.synthetic import collection, make_collection, music
-from harmonium.synthetic.listeners import CONCEPTS, RULES, TAGS
+from harmonium.synthetic.collection import CONCEPTS, RULES, TAGS
 from harmonium.synthetic.music import artist_name, make_track, track_title
 
 

@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from harmonium.data.datasets import loaders, mulan, paper_files
+from harmonium.data.datasets import loaders, mulan
 from harmonium.data.datasets.dataset import (
     INFOS,
     TABLES,
@@ -37,8 +37,8 @@ __all__ = [
 ]
 
 _LOADERS: dict[str, Callable[..., Dataset]] = {
-    "mturk": partial(paper_files.load, "mturk"),
-    "majmin": partial(paper_files.load, "majmin"),
+    "mturk": partial(loaders.load_paper_files, "mturk"),
+    "majmin": partial(loaders.load_paper_files, "majmin"),
     "majorminer": loaders.load_majorminer,
     "emotify": loaders.load_emotify,
     "4q": partial(loaders.load_listening, "4q"),
