@@ -16,6 +16,7 @@ SECTION = re.compile(
     r"^(Parameters|Attributes|Returns|Yields)\n-+\n(.*?)(?=^\w[^\n]*\n---|\Z)", re.M | re.S
 )
 ENTRY = re.compile(r"^(\S.*?) : (?!.*, default=)", re.M)
+COMMENT = re.compile(r".*\S  # (.+)")
 
 
 def readable(text: str) -> str:
@@ -40,7 +41,14 @@ class OurDocstrings(griffe.Extension):
     """Docstrings as numpydoc has them; those of estimators as they are at run time."""
 
     def on_object(self, *, obj: griffe.Object, **_: Any) -> None:
-        """Rewrite a docstring; parameters of an estimator are no members besides."""
+        """Rewrite a docstring; parameters of an estimator are no members besides.
+
+        A field of a record is described by the comment behind it.
+        """
+        if obj.docstring is None and isinstance(obj, griffe.Attribute) and obj.lines:
+            if comment := COMMENT.fullmatch(obj.lines[-1]):
+                said = comment[1][0].upper() + comment[1][1:]
+                obj.docstring = griffe.Docstring(f"{said}.", parent=obj)
         if obj.docstring is None:
             return
         text = obj.docstring.value

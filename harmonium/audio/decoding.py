@@ -53,16 +53,11 @@ UNKNOWN_LENGTH = 2**63 - 1  # what libsndfile gives for a length that it does no
 class Clip:
     """A window of a file's sound."""
 
-    samples: Floats
-    """(n,), one channel, full scale 1; fewer than asked for where the file ends."""
-    rate: int
-    """Samples per second."""
-    start: float
-    """Seconds into the file."""
-    duration: float | None
-    """Seconds of the whole file; None if only decoding all of it would tell."""
-    decoder: str
-    """``"libsndfile"`` or ``"ffmpeg"``."""
+    samples: Floats  # (n,), one channel, full scale 1; fewer than asked for where the file ends
+    rate: int  # samples per second
+    start: float  # seconds into the file
+    duration: float | None  # seconds of the whole file; None if only decoding all of it would tell
+    decoder: str  # "libsndfile" or "ffmpeg"
 
 
 class Window(NamedTuple):

@@ -64,41 +64,27 @@ class FeatureParameters:
     184
     """
 
-    rate: int = 22_050
-    """Samples per second that the clip must have."""
-    shortest_clip: float = 1.0
-    """Seconds that a clip must last; less says nothing about rhythm."""
+    rate: int = 22_050  # samples per second that the clip must have
+    shortest_clip: float = 1.0  # seconds that a clip must last; less says nothing about rhythm
 
-    frame_length: int = 1024
-    """Samples in a frame of the spectrum (46 ms at the default rate)."""
-    hop_length: int = 512
-    """Samples from one frame to the next (43 frames a second at the default rate)."""
-    n_mels: int = 40
-    """Mel bands."""
-    lowest_hz: float = 30.0
-    """Where the first mel band begins."""
-    highest_hz: float = 11_025.0
-    """Where the last mel band ends."""
-    silence: float = 1e-14
-    """The smallest mel energy; it is below the rounding noise of 24-bit samples."""
-    dynamic_range: float = 80.0
-    """dB from the clip's strongest mel energy to the weakest that counts."""
+    frame_length: int = 1024  # samples in a frame of the spectrum (46 ms at the default rate)
+    hop_length: int = 512  # samples from one frame to the next (23 ms at the default rate)
+    n_mels: int = 40  # mel bands
+    lowest_hz: float = 30.0  # where the first mel band begins
+    highest_hz: float = 11_025.0  # where the last mel band ends
+    silence: float = 1e-14  # the smallest mel energy, below the rounding noise of 24-bit samples
+    dynamic_range: float = 80.0  # dB from a clip's strongest mel energy to the weakest that counts
 
-    n_mfcc: int = 18
-    """Cepstral coefficients, MFCC 0 included."""
+    n_mfcc: int = 18  # cepstral coefficients, MFCC 0 included
 
     band_names: tuple[str, ...] = ("low", "low-mid", "high-mid", "high")
     """The broad bands of the rhythm features."""
     band_edges: tuple[float, ...] = (200.0, 800.0, 3200.0)
     """Hz between them. A mel band belongs to the broad band that its centre lies in."""
-    modulation_frame: int = 430
-    """Spectrum frames in a frame of the modulation spectrum (10 s at the default rate)."""
-    modulation_fft: int = 512
-    """Length of its Fourier transform, zeros included."""
-    highest_modulation_hz: float = 10.0
-    """Where the modulation spectrum ends."""
-    n_rhythm: int = 50
-    """DCT coefficients of each broad band's modulation spectrum."""
+    modulation_frame: int = 430  # spectrum frames in one of the modulation spectrum: 10 s
+    modulation_fft: int = 512  # length of its Fourier transform, zeros included
+    highest_modulation_hz: float = 10.0  # where the modulation spectrum ends
+    n_rhythm: int = 50  # DCT coefficients of each broad band's modulation spectrum
 
     def __post_init__(self) -> None:
         for name, holds, rule in self._rules():
@@ -433,25 +419,19 @@ class Extractor:
     Calling it checks what the function gives.
     """
 
-    name: str
-    """Its name in options and calls."""
+    name: str  # its name in options and calls
     function: Function = field(repr=False, compare=False)
     """(samples of shape (n,) float32, rate) → n_features numbers, then n_heads probabilities."""
-    feature_names: tuple[str, ...] = field(repr=False)
-    """What each number is."""
-    revision: str = "1"
-    """Change it whenever the function gives other numbers for the same samples."""
-    rate: int = 22_050
-    """Samples per second of the clips."""
-    seconds: float = 10.0
-    """Length of the clips; shorter files give shorter ones."""
+    feature_names: tuple[str, ...] = field(repr=False)  # what each number is
+    revision: str = "1"  # change it whenever the function gives other numbers for the same samples
+    rate: int = 22_050  # samples per second of the clips
+    seconds: float = 10.0  # length of the clips; shorter files give shorter ones
     head_names: tuple[str, ...] = field(default=(), repr=False)
     """The tags whose probabilities it gives after the features, if it is a tagger itself."""
     windows: Plan | None = None
     """Which windows of a sound are used; features are the mean over them. None: only the middle
     window."""
-    summary: str = field(default="", repr=False)
-    """What its features describe, in a few words."""
+    summary: str = field(default="", repr=False)  # what its features describe, in a few words
     auc: float | None = field(default=None, repr=False)
     """Mean AUC over tags of Emotify's 400 clips of 15 s, by logistic regression in five folds, as
     ``python benchmarks/extractors.py`` measures it."""

@@ -56,8 +56,7 @@ _JOINED = re.compile(r"[&+]| and | n |'n'", re.IGNORECASE)
 _AROUND, _SLASH = re.compile(r"\s*([,/])\s*"), re.compile(r"\s*/\s*")
 
 OWN = "own"  # the kind of a tag of which nothing else is known
-KINDS = ("genre", "mood", "instrument", "voice", "era", "sound", OWN)
-"""The kinds of tags."""
+KINDS = ("genre", "mood", "instrument", "voice", "era", "sound", OWN)  # the kinds of tags
 NO_TAG = "none"  # in place of a kind: for words that are not tags, see `not_tags.toml`
 _NUMBER = re.compile(r"\(?\d+\)?")
 _TREE_TABLES = {
@@ -189,8 +188,7 @@ def linked_groups(*columns: pl.Series) -> Codes:
 class GenreTree:
     """Which genre is a kind of which, and which names mean the same; all names are normalised."""
 
-    parents: Mapping[str, frozenset[str]] = field(default_factory=dict)
-    """Genre → those that it is a kind of."""
+    parents: Mapping[str, frozenset[str]] = field(default_factory=dict)  # genre → what it is one of
     aliases: Mapping[str, str] = field(default_factory=dict)  # another name → the genre
     spellings: Mapping[str, str] = field(default_factory=dict)  # normalised name → spelling
     compounds: frozenset[str] = frozenset()  # names that look like several genres and are one

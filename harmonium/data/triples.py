@@ -37,20 +37,14 @@ _MAX_COUNT = np.iinfo(np.int32).max
 
 @dataclass(frozen=True)
 class Triples:
-    """Distinct (user, item, tag) triples, as integer codes into the names.
+    """Distinct (user, item, tag) triples, as integer codes into the names."""
 
-    Attributes
-    ----------
-    user, item, tag : arrays of int32, (n,), codes into the names below
-    users, items, tags : pl.Series of str, the names
-    """
-
-    user: Codes
-    item: Codes
-    tag: Codes
-    users: pl.Series
-    items: pl.Series
-    tags: pl.Series
+    user: Codes  # (n,) places in ``users``
+    item: Codes  # (n,) places in ``items``
+    tag: Codes  # (n,) places in ``tags``
+    users: pl.Series  # of str
+    items: pl.Series  # of str
+    tags: pl.Series  # of str
 
     @classmethod
     def from_columns(
@@ -165,18 +159,11 @@ def sorted_triples(
 
 @dataclass(frozen=True)
 class TagCounts:
-    """How many users gave each tag to each item.
+    """How many users gave each tag to each item."""
 
-    Attributes
-    ----------
-    items : pl.Series of str, (n_items,)
-    tags : pl.Series of str, (n_tags,)
-    matrix : scipy.sparse.csr_array of int32, (n_items, n_tags), in canonical format
-    """
-
-    items: pl.Series
-    tags: pl.Series
-    matrix: sp.csr_array
+    items: pl.Series  # of str, (n_items,)
+    tags: pl.Series  # of str, (n_tags,)
+    matrix: sp.csr_array  # of int32, (n_items, n_tags), in canonical format
 
     @classmethod
     def from_columns(
@@ -297,24 +284,15 @@ class Conditioning:
     *other* users of that item, (counts of the item - y) / n_others, and on who the user is and
     which track and item it is about. The size is linear in the number of triples: the means are
     left to whoever needs them.
-
-    Attributes
-    ----------
-    user, item : arrays of int32, (n_pairs,), codes into the names below
-    y : csr_array of float32, (n_pairs, n_tags), 1 where the user gave the item the tag
-    counts : csr_array of float32, (n_items, n_tags), how many users gave the item the tag
-    n_users : array of int32, (n_items,), how many users saw the item
-    item_track : array of int32, (n_items,), the track of each item
-    users, items, tracks, tags : pl.Series of str, the names
     """
 
-    user: Codes
-    item: Codes
-    y: sp.csr_array
-    counts: sp.csr_array
-    n_users: Codes
-    item_track: Codes
-    users: pl.Series
+    user: Codes  # (n_pairs,) places in ``users``
+    item: Codes  # (n_pairs,) places in ``items``
+    y: sp.csr_array  # of float32, (n_pairs, n_tags), 1 where the user gave the item the tag
+    counts: sp.csr_array  # of float32, (n_items, n_tags), how many users gave the item the tag
+    n_users: Codes  # (n_items,) how many users saw the item
+    item_track: Codes  # (n_items,) the track of each item, a place in ``tracks``
+    users: pl.Series  # of str, as the other names are
     items: pl.Series
     tracks: pl.Series
     tags: pl.Series

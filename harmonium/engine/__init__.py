@@ -158,12 +158,10 @@ class Runner(Generic[Task, Result]):
         time_limit: float | None = None,
     ) -> None:
         self.function = function
-        self._is_mine = isinstance(engine, str)
-        self.engine = (
-            engine
-            if isinstance(engine, Engine)
-            else make_executor(engine, jobs=jobs, time_limit=time_limit)
-        )
+        self._is_mine = not isinstance(engine, Engine)
+        if not isinstance(engine, Engine):
+            engine = make_executor(engine, jobs=jobs, time_limit=time_limit)
+        self.engine = engine
         self._under_way: dict[Future[Result], Task] = {}
         self._done: SimpleQueue[Future[Result]] = SimpleQueue()
         self._suspects: deque[Task] = deque()

@@ -20,7 +20,7 @@ from typing import NamedTuple
 import numpy as np
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
-from harmonium.arrays import Doubles, Floats
+from harmonium.arrays import Doubles, Floats, Places
 from harmonium.estimators import model_files
 
 # prior standard deviations of a_j and of b_j about their means
@@ -142,6 +142,15 @@ def joined(asked: Sequence[Sequence[Question]]) -> list[Question]:
         Question(*map(np.concatenate, zip(*alike, strict=True)))
         for alike in zip(*asked, strict=True)
     ]
+
+
+def correct_folds(
+    asked: Sequence[Sequence[Question]], held: Sequence[Places], P: Floats
+) -> model_files.Recalibration:
+    """Correct P (N, C) in place, each fold's rows by the other folds; gives what all folds say."""
+    for fold, own in enumerate(held):
+        P[own] = fit_recalibration(joined([*asked[:fold], *asked[fold + 1 :]]))(P[own])
+    return fit_recalibration(joined(asked))
 
 
 @threadpool_limits.wrap(limits=1)  # several threads take longer for small matrices

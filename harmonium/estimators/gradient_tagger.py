@@ -326,12 +326,7 @@ class GradientTagger(TagClassifier):
             if self.calibrate:
                 asked.append(member._questions(few))
         if asked:
-            self.recalibration_ = calibration.fit_recalibration(calibration.joined(asked))
-            for fold, own in enumerate(held):  # which is corrected by the other folds
-                others = calibration.fit_recalibration(
-                    calibration.joined([*asked[:fold], *asked[fold + 1 :]])
-                )
-                self.held_out_[own] = others(self.held_out_[own])
+            self.recalibration_ = calibration.correct_folds(asked, held, self.held_out_)
         self.thresholds_ = np.full(len(self.tags_), 0.5)
         if not self._one_column:
             self.thresholds_ = calibration.matching_thresholds(clips.Y, self.held_out_)

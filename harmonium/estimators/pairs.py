@@ -242,18 +242,11 @@ def auxiliary_selection(auxiliary: Any) -> tuple[str, ...]:
 
 @dataclass(frozen=True, eq=False)
 class Smoothed:
-    """The probability of every tag for some clips.
+    """The probability of every tag for some clips."""
 
-    Attributes
-    ----------
-    items : pl.Series of str, (n_items,)
-    tags : pl.Series of str, (n_tags,)
-    values : array of float32, (n_items, n_tags)
-    """
-
-    items: pl.Series
-    tags: pl.Series
-    values: Floats
+    items: pl.Series  # of str, (n_items,)
+    tags: pl.Series  # of str, (n_tags,)
+    values: Floats  # (n_items, n_tags)
 
     def __len__(self) -> int:
         return len(self.items)

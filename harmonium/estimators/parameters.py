@@ -20,7 +20,7 @@ rate : float, default=0.1
 import inspect
 from dataclasses import dataclass, field, fields
 from numbers import Integral, Real
-from textwrap import fill
+from textwrap import fill, indent
 from types import NoneType, UnionType
 from typing import (
     Annotated,
@@ -75,7 +75,11 @@ def estimator(cls: Class) -> Class:
         f.name: [rule for kind in _kinds(f.type) for rule in _rules(kind)] for f in ordered
     }
     if cls.__doc__:  # there is none under python -OO
-        text = "\n".join(_entry(f.name, f.type, f.default, docs[f.name]) for f in ordered)
+        text = "\n".join(
+            f"{f.name} : {' or '.join(map(_type_name, _kinds(f.type)))}, default={f.default!r}\n"
+            + indent(fill(docs[f.name], width=92), " " * 4)
+            for f in ordered
+        )
         attributes = inspect.cleandoc(getattr(cls, "_attributes", ""))
         doc = inspect.cleandoc(cls.__doc__)
         cls.__doc__ = doc.replace("{parameters}", text).replace("{attributes}", attributes)
@@ -93,13 +97,6 @@ def _rules(kind: Any) -> list[Any]:
     if get_origin(kind) is Literal:
         return [StrOptions(set(get_args(kind)))]
     return ["boolean" if kind is bool else None]
-
-
-def _entry(name: str, hint: Any, default: Any, doc: str) -> str:
-    """The lines of a parameter in a docstring."""
-    kinds = " or ".join(map(_type_name, _kinds(hint)))
-    body = fill(doc, width=96, initial_indent=" " * 4, subsequent_indent=" " * 4)
-    return f"{name} : {kinds}, default={default!r}\n{body}"
 
 
 def _type_name(kind: Any) -> str:

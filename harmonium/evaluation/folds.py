@@ -72,16 +72,11 @@ def grouped_folds(groups: ArrayLike, Y: ArrayLike, *, n_folds: int = 5, seed: in
 class FoldReport:
     """What is in each of k folds."""
 
-    sizes: Integers
-    """(k,) clips."""
-    n_groups: Integers
-    """(k,) groups."""
-    positives: Integers
-    """(k, n_tags) positive labels."""
-    negatives: Integers
-    """(k, n_tags) negative labels."""
-    incomplete: dict[int, str]
-    """Tag → what is missing, for each tag that is not in every fold."""
+    sizes: Integers  # (k,) clips
+    n_groups: Integers  # (k,) groups
+    positives: Integers  # (k, n_tags) positive labels
+    negatives: Integers  # (k, n_tags) negative labels
+    incomplete: dict[int, str]  # tag → what is missing, for each tag that is not in every fold
 
 
 def fold_report(folds: ArrayLike, groups: ArrayLike, Y: ArrayLike) -> FoldReport:
@@ -123,12 +118,9 @@ class Split(NamedTuple):
 
     test_fold: int
     valid_fold: int
-    train: Integers
-    """Indices of the clips of all other folds."""
-    valid: Integers
-    """Indices of the clips of the validation fold."""
-    test: Integers
-    """Indices of the clips of the test fold."""
+    train: Integers  # indices of the clips of all other folds
+    valid: Integers  # indices of the clips of the validation fold
+    test: Integers  # indices of the clips of the test fold
 
 
 def nested_folds(folds: ArrayLike) -> Iterator[Split]:

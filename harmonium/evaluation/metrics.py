@@ -31,10 +31,8 @@ class MetricResult:
     NumPy functions take the result as the array of its values.
     """
 
-    values: Floats
-    """(n,) the metric, NaN where undefined."""
-    reasons: dict[int, str]
-    """Index of each undefined value → why it is undefined."""
+    values: Floats  # (n,) the metric, NaN where undefined
+    reasons: dict[int, str]  # index of each undefined value → why it is undefined
 
     @property
     def n_defined(self) -> int:
@@ -345,12 +343,9 @@ def log_loss_per_tag(Y: ArrayLike, S: ArrayLike) -> MetricResult:
 class Reliability:
     """How often predictions came true, by probability; as sums, so that folds can be added."""
 
-    n: Integers
-    """(n_bins,) labels in each bin."""
-    scores: Floats
-    """(n_bins,) sum of their probabilities."""
-    positives: Floats
-    """(n_bins,) how many of them are 1."""
+    n: Integers  # (n_bins,) labels in each bin
+    scores: Floats  # (n_bins,) sum of their probabilities
+    positives: Floats  # (n_bins,) how many of them are 1
 
     edges: ClassVar[tuple[float, ...]] = (0, 0.01, 0.02, 0.05, *(i / 10 for i in range(1, 11)))
     """A bin goes from one edge up to the next; most probabilities of tags are small."""

@@ -18,20 +18,13 @@ from harmonium.evaluation.metrics import Floats, Integers, matrix
 class PairedTests:
     """What ``paired_t_tests`` found, for each of n_tags tags; NaN where there is no test."""
 
-    difference: Floats
-    """(n_tags,) mean over folds of A's score less B's."""
-    t: Floats
-    """(n_tags,) t statistic; positive where A is ahead."""
-    p: Floats
-    """(n_tags,) two-sided p value of each test alone."""
-    p_adjusted: Floats
-    """(n_tags,) p value after the correction for many tests; equal to ``p`` without one."""
-    n_folds: Integers
-    """(n_tags,) folds in which both scores are defined."""
-    alpha: float
-    """The level that ``p_adjusted`` is compared with."""
-    reasons: dict[int, str]
-    """Tag → why it could not be tested."""
+    difference: Floats  # (n_tags,) mean over folds of A's score less B's
+    t: Floats  # (n_tags,) t statistic; positive where A is ahead
+    p: Floats  # (n_tags,) two-sided p value of each test alone
+    p_adjusted: Floats  # (n_tags,) p value after the correction for many tests; p without one
+    n_folds: Integers  # (n_tags,) folds in which both scores are defined
+    alpha: float  # the level that p_adjusted is compared with
+    reasons: dict[int, str]  # tag → why it could not be tested
 
     @property
     def better(self) -> NDArray[np.bool_]:
@@ -121,18 +114,12 @@ def adjust_p_values(p: ArrayLike, correction: str) -> Floats:
 class FriedmanTest:
     """What ``friedman`` found about k models scored in n blocks."""
 
-    statistic: float
-    """Friedman's χ², corrected for ties."""
-    p: float
-    """Probability of a statistic at least this large if all models were alike."""
-    average_ranks: Floats
-    """(k,) mean rank of each model over the blocks; 1 is best."""
-    critical_difference: float
-    """Average ranks that are at least this far apart differ significantly (Nemenyi)."""
-    n_blocks: int
-    """Blocks in which every model has a score."""
-    n_dropped: int
-    """Blocks left out because a score is undefined there."""
+    statistic: float  # Friedman's χ², corrected for ties
+    p: float  # probability of a statistic at least this large if all models were alike
+    average_ranks: Floats  # (k,) mean rank of each model over the blocks; 1 is best
+    critical_difference: float  # average ranks this far apart differ significantly (Nemenyi)
+    n_blocks: int  # blocks in which every model has a score
+    n_dropped: int  # blocks left out because a score is undefined there
 
     @property
     def different(self) -> NDArray[np.bool_]:

@@ -21,8 +21,7 @@ from harmonium.errors import DataError
 from harmonium.files import user_cache_folder
 from harmonium.synthetic import make_collection
 
-GENERATED = "generated"
-"""The name of the dataset that is made and not read."""
+GENERATED = "generated"  # the name of the dataset that is made and not read
 
 
 @dataclass(frozen=True, kw_only=True)

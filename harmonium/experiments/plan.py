@@ -99,8 +99,7 @@ def ways_to_test(inference: Sequence[str], known: Iterable[Known]) -> list[WayTo
 CLIP_MEASURES = ("clip_auc", "clip_precision_at_3")
 """How a test ranks a clip's other tags, besides the AUC of each tag: means over clips."""
 
-Results = Mapping[str, Mapping[str, Any]]
-"""Run key -> the result of the run."""
+Results = Mapping[str, Mapping[str, Any]]  # run key -> the result of the run
 
 Stage = tuple[list[dict[str, Any]], list[float]]
 """One stage of a search on one test fold: the settings tried, and their mean validation AUCs."""

@@ -36,20 +36,16 @@ Form = Literal[
     "learning-curve",
     "feature-groups",
 ]
-FORMS: tuple[str, ...] = get_args(Form)
-"""How the report shows the results."""
+FORMS: tuple[str, ...] = get_args(Form)  # how the report shows the results
 
-ONE = "one"
-"""One true tag of the clip is known, and no other."""
+ONE = "one"  # one true tag of the clip is known, and no other
 
 Known = Annotated[float, Field(ge=0, lt=1)] | Literal["one"]
 """How much of a clip's tags a model is given: a share of those that are known, or `ONE`."""
 
-Values = Annotated[tuple[Any, ...], Field(min_length=1)]
-"""A list of values to try."""
+Values = Annotated[tuple[Any, ...], Field(min_length=1)]  # A list of values to try
 
-FILE_KEYS = ("model", "dataset", "tests")
-"""Keys of a file that are not fields of a `Recipe`."""
+FILE_KEYS = ("model", "dataset", "tests")  # keys of a file that are not fields of a `Recipe`
 
 SKLEARN = "sklearn."
 MODELS = {
@@ -66,10 +62,6 @@ MODELS = {
     f"{SKLEARN}HistGradientBoostingClassifier": "sklearn.ensemble",
 }
 """Name -> the module of its class. Estimators of Harmonium take unknown and soft labels."""
-
-
-def _stages(values: Any) -> Any:
-    return [values] if isinstance(values, dict) else values
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -93,8 +85,11 @@ class ModelSpec:
     name: str  # in tables and figures
     estimator: str  # one of `MODELS`
     settings: dict[str, Any] = field(default_factory=dict)
-    # Grids, each around what the one before found.
-    search: Annotated[tuple[dict[str, Values], ...], BeforeValidator(_stages)] = ()
+    # Grids, each around what the one before found; or one grid.
+    search: Annotated[
+        tuple[dict[str, Values], ...],
+        BeforeValidator(lambda values: [values] if isinstance(values, dict) else values),
+    ] = ()
     skip: tuple[str, ...] = ()  # datasets that it takes too long for
     refit: StrictBool = False  # cross-fitted, but tested as one model of all training clips
 

@@ -28,8 +28,7 @@ from harmonium.files import try_lock, write_atomically
 
 RECIPE, RESULTS, MEASUREMENTS = "recipe.toml", "results.jsonl", "measurements.jsonl"
 
-StoredLines = dict[str, dict[str, Any]]
-"""Run key -> the line of that run."""
+StoredLines = dict[str, dict[str, Any]]  # run key -> the line of that run
 
 
 class ResultStore:

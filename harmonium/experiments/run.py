@@ -47,14 +47,11 @@ except ImportError:  # Windows
 Matrix = NDArray[np.float32]
 Rows = NDArray[np.intp]
 
-STACKED = "stacked"
-"""The engine that trains many models as one program, on the GPU that JAX finds."""
+STACKED = "stacked"  # the engine that trains many models as one program, on the GPU that JAX finds
 
-MAX_STACK = 256
-"""The models in one stack; bounds the memory."""
+MAX_STACK = 256  # the models in one stack; bounds the memory
 
-Runs = tuple[Run, ...]
-"""Runs that are done together."""
+Runs = tuple[Run, ...]  # runs that are done together
 
 
 RunOutput = tuple[dict[str, Any], dict[str, Any]]

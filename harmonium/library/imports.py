@@ -232,9 +232,11 @@ def import_file_tags(
     report = ImportReport()
     written = _written_tags(library)
     values = {
-        track.id: {name: _values(name, track.file_tags.get(name, ())) for name in wanted}
+        track.id: {name: [*track.file_tags.get(name, ())] for name in wanted}
         for track in library.tracks.all()
     }
+    for by_field in values.values() if "genre" in wanted else ():  # numbers become names
+        by_field["genre"] = [one for text in by_field["genre"] for one in genre_names(text)]
     known = library.opinions.tags()["tag"].to_list()
     splitters = {
         name: TagSplitter(
@@ -265,13 +267,6 @@ def import_file_tags(
     report.n_matched = len(frame)
     source = f"{', '.join(wanted)} of the files"
     return _keep(library, frame, report, source, kind="file", replace=replace, dry_run=dry_run)
-
-
-def _values(field_name: str, texts: Iterable[str]) -> list[str]:
-    """The values of a field; numbers of genres become their names."""
-    if field_name != "genre":
-        return list(texts)
-    return [one for text in texts for one in genre_names(text)]
 
 
 def _written_tags(library: Library) -> dict[int, set[str]]:
@@ -516,8 +511,7 @@ class FeatureReport:
     n_features: int
     n_rows: int
     n_tracks: int = 0  # tracks that have features now
-    unmatched: dict[str, str] = field(default_factory=dict)
-    """What a row says → why it means no track."""
+    unmatched: dict[str, str] = field(default_factory=dict)  # a row → why it means no track
 
 
 def import_features(

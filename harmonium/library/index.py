@@ -66,8 +66,7 @@ class IndexReport:
     new: list[str] = field(default_factory=list)  # files with a sound that was not known
     moved: list[tuple[str, str]] = field(default_factory=list)  # (where it was, where it is)
     changed: list[str] = field(default_factory=list)  # files with a new sound; people's tags stayed
-    retagged: list[str] = field(default_factory=list)
-    """Files that have changed, but not in their sound."""
+    retagged: list[str] = field(default_factory=list)  # files changed, but not in their sound
     back: list[str] = field(default_factory=list)  # files that were missing, and are there again
     missing: list[str] = field(default_factory=list)  # files that are gone
     copies: list[tuple[str, str]] = field(default_factory=list)

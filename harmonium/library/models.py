@@ -68,8 +68,7 @@ def use_model(library: Library, model_id: int) -> int | None:
 class ModelComparison:
     """What changes from model a to model b."""
 
-    tags: list[dict[Literal["tag", "auc_a", "auc_b"], Any]]
-    """The AUC of each tag by the two models, for held-out tracks."""
+    tags: list[dict[Literal["tag", "auc_a", "auc_b"], Any]]  # AUCs for held-out tracks, by tag
     better: int  # how many tags of both b knows better by at least `MIN_GAIN`
     worse: int
     mean_a: float | None  # mean AUC of the tags of both

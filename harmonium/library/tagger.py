@@ -64,8 +64,7 @@ from harmonium.library.store.tracks import FULL, SoundVectors, current_space, up
 if TYPE_CHECKING:
     from harmonium.library.library import Progress
 
-PARAMETERS = {"DiscriminativeRBM": "UWcd", "LogisticTagger": "Wd"}
-"""The classes of stored models, and the names of their parameters."""
+PARAMETERS = {"DiscriminativeRBM": "UWcd", "LogisticTagger": "Wd"}  # of classes of stored models
 FEATURE = "feature"  # the group of audio features; people's tags of these names are moods
 VALUES = "values."  # the prefix of the arrays of a logistic regression beside an RBM: its outputs
 # follow the tags, and are audio features

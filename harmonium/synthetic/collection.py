@@ -305,15 +305,6 @@ class SyntheticCollection:
     Clips are counted from 0, track by track: row i of `clips` and of `truth`, item i of `triples`
     and `samples(i)` are the same clip. Column j of `truth` is tag j of `tags` and of `triples`.
 
-    Parameters
-    ----------
-    n_tracks : number of tracks, at least 1
-    clips_per_track : clips of each, at least 1
-    n_users : users, at least 1
-    users_per_clip : how many of them tag each clip, 1 … n_users
-    clip_seconds : length of a clip, at least 0.5
-    seed : 0 or more
-
     >>> collection = make_collection(n_tracks=2, clips_per_track=1, n_users=3)
     >>> collection.clips["title"].to_list()
     ['Leaving Stars', 'Opening Home']
@@ -321,13 +312,13 @@ class SyntheticCollection:
     (220500,)
     """
 
-    n_tracks: int = 185
-    clips_per_track: int = 5
+    n_tracks: int = 185  # at least 1
+    clips_per_track: int = 5  # at least 1
     _: KW_ONLY
-    n_users: int = 210
-    users_per_clip: int = 3
-    clip_seconds: float = 10.0
-    seed: int = 0
+    n_users: int = 210  # at least 1
+    users_per_clip: int = 3  # how many of them tag each clip, 1 … n_users
+    clip_seconds: float = 10.0  # length of a clip, at least 0.5
+    seed: int = 0  # 0 or more
 
     def __post_init__(self) -> None:
         if not isfinite(self.clip_seconds) or self.clip_seconds < 0.5:
@@ -479,8 +470,7 @@ class SyntheticCollection:
         return folder
 
 
-make_collection = SyntheticCollection
-"""The usual name by which a collection of generated music is made."""
+make_collection = SyntheticCollection  # the usual name by which a collection is made
 
 
 def _audio_path(clip: SyntheticClip) -> str:

@@ -44,10 +44,8 @@ DRUMS: dict[str, dict[str, str]] = _TABLES["drums"]
 _WORDS = {kind: words.split() for kind, words in read_tables("invented_names.toml").items()}
 
 ERAS = ("60s", "70s", "80s", "90s", "today")
-HARMONY = ("chords", "pad", "arp", "lead")
-"""The roles that can carry a track; every track has one of them."""
-GUESTS = 0.12
-"""The chance that a part is played as it would be in any other genre."""
+HARMONY = ("chords", "pad", "arp", "lead")  # roles that can carry a track; each track has one
+GUESTS = 0.12  # the chance that a part is played as it would be in any other genre
 STEPS, STEPS_PER_BEAT = 16, 4
 
 # Where the notes of a role lie, as the MIDI pitch they are centred on.
@@ -60,8 +58,7 @@ STRUM_SECONDS = {"acoustic guitar": 0.012, "electric guitar": 0.009, "harp": 0.0
 LOOSENESS = {"drum machine": 0.0, "synth": 0.001, "voice": 0.018, "": 0.008}
 """Seconds by which players miss the beat (standard deviation), by a word of the instrument."""
 
-ARTIST, TRACK, CLIP, USER, TAGGING, ASSIGNMENT = range(6)
-"""First numbers of the generators' keys: who they belong to."""
+ARTIST, TRACK, CLIP, USER, TAGGING, ASSIGNMENT = range(6)  # the first numbers of generators' keys
 
 
 def _recipes() -> dict[str, dict[str, Any]]:

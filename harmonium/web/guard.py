@@ -110,7 +110,7 @@ class Guard:
         response = _Response(scope, send, log=self.settings.log)
         try:
             self._check(HTTPConnection(scope))
-            await self.app(scope, _Body(scope, receive).receive, response.send)
+            await self.app(scope, _limited(scope, receive), response.send)
         except Problem as problem:
             if not response.begun:
                 await problem.response()(scope, receive, response.send)
@@ -192,32 +192,30 @@ def _check_type(path: str, headers: Headers) -> None:
         raise Problem(415, "Send JSON, as application/json.", field="content-type")
 
 
-class _Body:
-    """The body of a request, with limits on its size and time."""
+def _limited(scope: Scope, receive: Receive) -> Receive:
+    """What receives the body of a request, with limits on its size and time."""
+    limit = MAX_FILE_BYTES if scope["path"] == FILES else MAX_BODY_BYTES
+    too_large = Problem(413, f"The body is larger than {limit // 1_000_000} MB.")
+    length = Headers(scope=scope).get("content-length", "0")
+    if length.isdecimal() and int(length) > limit:
+        raise too_large
+    seen, ended = 0, False
 
-    def __init__(self, scope: Scope, receive: Receive) -> None:
-        self._receive, self._seen, self._ended = receive, 0, False
-        self._limit = MAX_FILE_BYTES if scope["path"] == FILES else MAX_BODY_BYTES
-        length = Headers(scope=scope).get("content-length", "0")
-        if length.isdecimal() and int(length) > self._limit:
-            raise self._too_large()
-
-    async def receive(self) -> Message:
-        if self._ended:  # Only the end of the connection is still to come.
-            return await self._receive()
+    async def receive_part() -> Message:
+        nonlocal seen, ended
+        if ended:  # Only the end of the connection is still to come.
+            return await receive()
         try:
             async with asyncio.timeout(BODY_SECONDS):
-                message = await self._receive()
+                message = await receive()
         except TimeoutError:
             raise Problem(408, "The request did not arrive in time.") from None
-        self._seen += len(message.get("body", b""))
-        self._ended = not message.get("more_body", False)
-        if self._seen > self._limit:
-            raise self._too_large()
+        seen, ended = seen + len(message.get("body", b"")), not message.get("more_body", False)
+        if seen > limit:
+            raise too_large
         return message
 
-    def _too_large(self) -> Problem:
-        return Problem(413, f"The body is larger than {self._limit // 1_000_000} MB.")
+    return receive_part
 
 
 class _Response:

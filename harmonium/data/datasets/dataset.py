@@ -87,8 +87,7 @@ class Dataset:
     # The columns user and item: each pair in which the user judged the item, with or without giving
     # it a tag; None if only those who gave tags are known.
     seen: pl.DataFrame | None = None
-    splits: Mapping[str, Places] = field(default_factory=dict)
-    """Name of an official split -> row numbers, ascending."""
+    splits: Mapping[str, Places] = field(default_factory=dict)  # official split -> ascending rows
 
     def __post_init__(self) -> None:
         for array in (self.features, self.listeners, *self.splits.values()):

@@ -143,15 +143,19 @@ def _one_line(text: str) -> str:
 # Markdown, with the figures beside it
 
 
+def escape_markdown(text: str) -> str:
+    """Text without any meaning to Markdown, on one line."""
+    return re.sub(r"([\\`*_\[\]<>|~$&#])", r"\\\1", _one_line(text))
+
+
 def _cells(
     row: tuple[str, ...],
-    escape: Callable[[str], str] | None = None,
+    escape: Callable[[str], str] = escape_markdown,
     bold: str = "**{}**",
     faint: str = "*{}*",
 ) -> list[str]:
     """The escaped texts, within the marks of bold and faint ones; Markdown by default."""
     marks = {Bold: bold, Faint: faint}
-    escape = escape or escape_markdown
     return [marks.get(type(cell), "{}").format(escape(cell)) for cell in row]
 
 
@@ -175,11 +179,6 @@ def markdown_table(table: Table) -> str:
         *map(_cells, table.rows),
     ]
     return "\n".join(f"| {' | '.join(row)} |" for row in rows)
-
-
-def escape_markdown(text: str) -> str:
-    """Text without any meaning to Markdown, on one line."""
-    return re.sub(r"([\\`*_\[\]<>|~$&#])", r"\\\1", _one_line(text))
 
 
 # HTML, from the Markdown: one page that needs no other file

@@ -22,11 +22,9 @@ COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 DASHES: tuple[Any, ...] = ("-", "--", "-.", ":", (0, (5, 1)), (0, (1, 1)), (0, (3, 1, 1, 1)), "-")
 
-WIDTH = 7.0
-"""Inches: the width of a page's text."""
+WIDTH = 7.0  # inches: the width of a page's text
 DPI = 240
-MIN_SPAN = 3.0
-"""Percentage points: the least that an axis of AUCs spans, so that small differences look small."""
+MIN_SPAN = 3.0  # percentage points that an axis of AUCs spans, so that small differences look small
 
 _RULES: Any = {
     **{"font.size": 8.5, "figure.titleweight": "bold", "axes.titlelocation": "left"},

@@ -107,8 +107,7 @@ Items = list[Table | Picture]
 
 _PERCENT = "Mean over tags and test folds in percent, ± its standard error over folds."
 _BY_CHANCE = "Without any difference, about 2.5 % of the tags count as better, and 2.5 % as worse."
-MIN_LABELS = 30
-"""The labels that a point of the reliability diagram needs."""
+MIN_LABELS = 30  # the labels that a point of the reliability diagram needs
 
 CAPTIONS = {
     "differences": "Both: what the two have in common. Difference: of the means, in percentage "

@@ -30,8 +30,7 @@ from harmonium.experiments.results import RESULTS
 
 Numbers = NDArray[np.float64]
 
-NOTHING = "—"
-"""The text of a cell that has no value."""
+NOTHING = "—"  # the text of a cell that has no value
 
 CORRECTIONS = {"none": "", "holm": ", Holm", "bh": ", BH"}
 """For many tests at once, as `harmonium.evaluation.paired_t_tests` and as tables name them."""

@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 from harmonium.arrays import Doubles, Floats, Ids, Mask
 from harmonium.engine import Engine, EngineError, Runner, WorkerDied
 from harmonium.errors import DataError, TrainingInterrupted
-from harmonium.estimators.calibration import Question, fit_recalibration, joined
+from harmonium.estimators.calibration import Question, correct_folds
 from harmonium.estimators.model_files import Recalibration
 from harmonium.evaluation import grouped_folds
 from harmonium.library.learning.examples import (
@@ -90,12 +90,9 @@ def fit_first(examples: TrainingSet, seed: int = 0) -> "tuple[Any, list[Candidat
     held = [np.flatnonzero(folds == fold) for fold in range(N_FOLDS)]
     asked = [[Question(P[i], examples.Y[i], np.zeros(len(i)), np.ones(len(i)))] for i in held]
     model = _fitted_linear(chosen.l2, examples.inputs(chosen), named)
-    model.folds_, model.held_out_ = folds, np.empty_like(P)
-    for fold, own in enumerate(held):
-        others = fit_recalibration(joined([*asked[:fold], *asked[fold + 1 :]]))
-        model.held_out_[own] = others(P[own])
+    model.folds_, model.held_out_ = folds, P.copy()
     candidate = best._replace(auc=mean_auc(examples.Y, P, folds))
-    return model, [candidate], fit_recalibration(joined(asked))
+    return model, [candidate], correct_folds(asked, held, model.held_out_)
 
 
 def linear_held_out(

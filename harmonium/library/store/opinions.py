@@ -626,7 +626,11 @@ class VerdictTable:
 
     def brought_up_to(self, library: Library, since: database.LibraryVersion) -> VerdictTable:
         """The table as it is now, if this one is of the version ``since``."""
-        touched = _touched(library, since)
+        begun = sa.select(opinion.c.track_id).where(opinion.c.id > since.opinion)
+        # Answers of one sitting go on being added to its change, so the last one is looked at, too.
+        ended = sa.select(opinion.c.track_id).where(opinion.c.ended_by >= since.change)
+        rows = [*library.fetch(begun), *library.fetch(ended)]
+        touched = np.unique([row.track_id for row in rows]).astype(np.int64)
         if library.genres() != self.tree or len(touched) > MAX_TOUCHED:
             return self.read(library)
         new = self.of(library.opinions.triples(touched), self.tree)
@@ -685,12 +689,3 @@ def _read_opinions(
         frame = pl.DataFrame(dict(zip(schema, values, strict=False)))
         parts.append(frame.with_columns(tag=pl.lit(name)))
     return pl.concat(parts)
-
-
-def _touched(library: Library, since: database.LibraryVersion) -> Ids:
-    """The tracks whose opinions have begun or ended since then."""
-    # Answers of one sitting go on being added to its change, so the last one is looked at again.
-    begun = sa.select(opinion.c.track_id).where(opinion.c.id > since.opinion)
-    ended = sa.select(opinion.c.track_id).where(opinion.c.ended_by >= since.change)
-    rows = [*library.fetch(begun), *library.fetch(ended)]
-    return np.unique([row.track_id for row in rows]).astype(np.int64)

@@ -19,6 +19,16 @@ def _table(name: str, *parts: Any) -> sa.Table:
     return sa.Table(name, metadata, *parts)
 
 
+def _numbered(name: str, *parts: Any) -> sa.Table:
+    """A table whose rows have numbers."""
+    return _table(name, sa.Column("id", _Id, primary_key=True), *parts)
+
+
+def _path() -> list[sa.Column[Any]]:
+    """A path as text, and its bytes where it is not UTF-8."""
+    return [sa.Column("path", sa.Text, nullable=False), sa.Column("path_bytes", sa.LargeBinary)]
+
+
 def _predictions(name: str) -> sa.Table:
     """Probabilities of all tracks, by tag and block."""
     return _table(
@@ -45,11 +55,9 @@ HIDDEN, RENAMED, KIND, SAVED = "hidden:", "renamed:", "kind:", "search:"
 """Prefixes of the settings of hidden tags, of renamed ones, of the kinds of tags, and of saved
 searches; the tag or the name follows. Each has a setting of its own, so that each can be undone."""
 
-track = _table(
+track = _numbered(
     "track",
-    sa.Column("id", _Id, primary_key=True),
-    sa.Column("path", sa.Text, nullable=False),
-    sa.Column("path_bytes", sa.LargeBinary),  # where the path is not UTF-8
+    *_path(),
     sa.Column("sound", sa.Text, nullable=False),
     sa.Column("state", sa.Text, nullable=False),  # present, missing, unreadable or forgotten
     sa.Column("reason", sa.Text),
@@ -64,20 +72,17 @@ track = _table(
 )
 
 # Another file with the sound of a track.
-track_copy = _table(
+track_copy = _numbered(
     "track_copy",
-    sa.Column("id", _Id, primary_key=True),
     sa.Column("track_id", _Id, sa.ForeignKey("track.id"), nullable=False),
-    sa.Column("path", sa.Text, nullable=False),
-    sa.Column("path_bytes", sa.LargeBinary),
+    *_path(),
     sa.Column("size", sa.BigInteger, nullable=False),
     sa.Column("modified", sa.BigInteger, nullable=False),
     sa.Index("track_copy_path", "path"),
 )
 
-extractor = _table(
+extractor = _numbered(
     "extractor",
-    sa.Column("id", _Id, primary_key=True),
     sa.Column("key", sa.Text, nullable=False, unique=True),  # name and fingerprint
     sa.Column("name", sa.Text, nullable=False),
     sa.Column("n_features", sa.Integer, nullable=False),
@@ -105,9 +110,8 @@ sound_vector = _table(
     sa.Column("vectors", sa.LargeBinary, nullable=False),  # int8, see `tracks`
 )
 
-change = _table(
+change = _numbered(
     "change",
-    sa.Column("id", _Id, primary_key=True),
     sa.Column("at", sa.BigInteger, nullable=False),
     sa.Column("command", sa.Text, nullable=False),
     sa.Column("summary", sa.Text, nullable=False),
@@ -117,9 +121,8 @@ change = _table(
 )
 
 # What a change set besides opinions and files.
-changed_value = _table(
+changed_value = _numbered(
     "changed_value",
-    sa.Column("id", _Id, primary_key=True),
     sa.Column("change_id", _Id, sa.ForeignKey("change.id"), nullable=False),
     sa.Column("kind", sa.Text, nullable=False),  # see changes
     sa.Column("key", sa.Text, nullable=False),
@@ -129,33 +132,28 @@ changed_value = _table(
 )
 
 # A file that a change wrote to, and what makes it what it was.
-written_file = _table(
+written_file = _numbered(
     "written_file",
-    sa.Column("id", _Id, primary_key=True),
     sa.Column("change_id", _Id, sa.ForeignKey("change.id"), nullable=False),
     sa.Column("track_id", _Id, sa.ForeignKey("track.id")),
-    sa.Column("path", sa.Text, nullable=False),
-    sa.Column("path_bytes", sa.LargeBinary),
+    *_path(),
     sa.Column("record", sa.LargeBinary, nullable=False),  # filetags.UndoRecord.to_bytes()
     sa.Index("written_file_change", "change_id"),
 )
 
-person = _table(
+person = _numbered(
     "person",
-    sa.Column("id", _Id, primary_key=True),
     sa.Column("name", sa.Text, nullable=False, unique=True),
     sa.Column("kind", sa.Text, nullable=False),  # person, file or import
 )
 
-tag = _table(
+tag = _numbered(
     "tag",
-    sa.Column("id", _Id, primary_key=True),
     sa.Column("name", sa.Text, nullable=False, unique=True),
 )
 
-spelling = _table(
+spelling = _numbered(
     "spelling",
-    sa.Column("id", _Id, primary_key=True),
     sa.Column("tag_id", _Id, sa.ForeignKey("tag.id"), nullable=False),
     sa.Column("kind", sa.Text, nullable=False),  # of the people who spell it so
     sa.Column("spelling", sa.Text, nullable=False),
@@ -163,9 +161,8 @@ spelling = _table(
     sa.UniqueConstraint("tag_id", "kind", "spelling", name="spelling_of_tag"),
 )
 
-opinion = _table(
+opinion = _numbered(
     "opinion",
-    sa.Column("id", _Id, primary_key=True),
     sa.Column("track_id", _Id, sa.ForeignKey("track.id"), nullable=False),
     sa.Column("tag_id", _Id, sa.ForeignKey("tag.id"), nullable=False),
     sa.Column("person_id", _Id, sa.ForeignKey("person.id"), nullable=False),
@@ -189,9 +186,8 @@ people_count = _table(
     sa.Column("people", sa.LargeBinary, nullable=False),  # BLOCK int32: have an opinion of it
 )
 
-model = _table(
+model = _numbered(
     "model",
-    sa.Column("id", _Id, primary_key=True),
     sa.Column("made_at", sa.BigInteger, nullable=False),
     sa.Column("name", sa.Text, nullable=False),
     sa.Column("vocabulary", sa.Text, nullable=False),  # JSON
