@@ -1,7 +1,5 @@
 """The ``harmonium`` command. Each command is imported when it is called, so that help is fast."""
 
-from __future__ import annotations
-
 import io
 import os
 import re

@@ -1,7 +1,5 @@
 """`harmonium data`: the public datasets, what is in them, and downloading the paper's."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """`harmonium features`, `inspect` and `extractor`: what can be computed from sound."""
 
-from __future__ import annotations
-
 import time
 from dataclasses import replace
 from pathlib import Path

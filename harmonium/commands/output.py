@@ -1,7 +1,5 @@
 """Where the result of a command goes: a terminal, a pipe, JSON or CSV."""
 
-from __future__ import annotations
-
 import csv
 import json
 import sys

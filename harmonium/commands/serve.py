@@ -1,7 +1,5 @@
 """`harmonium serve`: the library in a browser."""
 
-from __future__ import annotations
-
 import atexit
 import logging
 import secrets

@@ -77,7 +77,7 @@ def train(
     out, firsts = Output(as_json), list[int]()
 
     def show_first(model: StoredModel) -> None:
-        firsts.append(model.id or 0)
+        firsts.append(model.id)
         if not out.errors.is_terminal:
             return
         auc, seconds = model.report["mean_auc"], model.report["seconds"]

@@ -1,7 +1,5 @@
 """A Dask cluster, by the address of its scheduler."""
 
-from __future__ import annotations
-
 import faulthandler
 import logging
 import os

@@ -210,10 +210,6 @@ class GradientTagger(TagClassifier):
         groups : (n_clips,) what no two folds of the members share, such as the artist.
         eval_y : labels of the same clips by which members stop early and are corrected, where ``y``
             is smoothed ones.
-
-        Returns
-        -------
-        self
         """
         self._validate_params()
         fresh = not (self.warm_start and hasattr(self, "_params"))

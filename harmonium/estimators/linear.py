@@ -186,10 +186,6 @@ class SolvedTagger(TagClassifier):
             clip. Or (n_clips,) with two classes, for one tag.
         eval_set : (X, y) to set thresholds with, without probabilities; without it they are set on
             the clips themselves.
-
-        Returns
-        -------
-        self
         """
         self._validate_params()
         X, targets = self._read(X, y, like=None)

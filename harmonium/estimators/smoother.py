@@ -161,10 +161,6 @@ class TagSmoother(StoredEstimator, BaseEstimator):
             triples' items; by default each item is a track of its own.
         pairs : who saw what, for users who gave an item none of the tags: a pair of sequences
             (users, items), or Triples of more tags. The pairs of ``triples`` are always there.
-
-        Returns
-        -------
-        self
         """
         self._validate_params()
         kept, pairs = inputs.with_vocabulary(inputs.read_any_triples(triples), self.n_tags, pairs)

@@ -106,10 +106,6 @@ class SVMTagger(LinearTagger):
             that they would: the higher, the sooner a positive is chosen, and the later a negative.
             Without it the choice among positives, and among negatives, is random, as it is
             between equal counts. With it, ``y`` holds no probabilities.
-
-        Returns
-        -------
-        self
         """
         self._validate_params()
         rng = self._generator()

@@ -328,7 +328,7 @@ def learn_answers(library: Library, progress: Progress | None = None) -> QuickRe
         before = library.version().change
         with library.reading():
             model = library.models.current()
-            if model is None or model.id is None:
+            if model is None:
                 return QuickReport([], [], 0, 0, time.perf_counter() - began)
             sounds, answers = SoundVectors.of(library), answers_since(library, model)
             known = {one.digest: one for one in model.refinements}
@@ -459,7 +459,6 @@ def _lessons(
     library: Library, model: StoredModel, sounds: SoundVectors, answers: Mapping[str, pl.DataFrame]
 ) -> Iterator[tuple[str, int, TagExamples]]:
     """(tag, place, examples) of each tag that can learn; new words come after all others."""
-    assert model.id is not None
     trained, n_new = model.as_trained(), 0
     places = {name: j for j, name in enumerate(trained.vocabulary)}
     learnt_from = {one["tag"]: one.get("examples", 0) for one in model.report.get("tags", [])}
@@ -633,7 +632,7 @@ def improvement(library: Library, change_id: int | None = None) -> Improvement |
     update_sound_vectors(library)
     with library.reading():
         model = library.models.current(whole=False)
-        if model is None or model.id is None:
+        if model is None:
             return None
         answers = answers_since(library, model)
         lessons = list(_lessons(library, model, SoundVectors.of(library), answers))
@@ -683,17 +682,13 @@ class Doubt:
 
 
 def doubtful(
-    library: Library,
-    tag: str | None = None,
-    *,
-    n: int = 20,
-    skip: Collection[tuple[int, str]] = (),
+    library: Library, tag: str | None = None, *, n: int = 20, skip: Collection[tuple[int, str]] = ()
 ) -> list[Doubt]:
     """The n questions that the model is least sure of, see `Library.doubts`."""
     # People have not answered them yet; a track is asked about once.
     snapshot = library.snapshot()
     model = snapshot.model
-    if model is None or model.id is None:
+    if model is None:
         raise no_model()
     names = list(snapshot.places)
     if tag is None and not names:
@@ -744,13 +739,7 @@ _LOG_ODDS = np.append(_LOG_ODDS, np.float32(-np.inf))  # of a track that has no 
 
 
 def answer_doubt(
-    library: Library,
-    track_id: int,
-    tag: str,
-    fits: bool,
-    *,
-    person: str = ME,
-    change: int | None = None,
+    library: Library, track_id: int, tag: str, fits: bool, person: str, change: int | None
 ) -> int:
     """Save a person's answer about one tag of a track, see `Library.answer`; the change."""
     # A `LibraryError` if ``change`` is not a review, or is being undone.

@@ -4,8 +4,6 @@ An import of tags is one change: it is done as a whole or not at all, and can be
 force already is not added again, so importing the same table twice does nothing.
 """
 
-from __future__ import annotations
-
 import hashlib
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence

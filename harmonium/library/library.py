@@ -558,9 +558,7 @@ class Library:
 
         Answers with the ``change`` of an earlier one are undone together with it.
         """
-        return modules.answers.answer_doubt(
-            self, self.track(track).id, tag, fits, person=person, change=change
-        )
+        return modules.answers.answer_doubt(self, self.track(track).id, tag, fits, person, change)
 
     def complete(
         self,

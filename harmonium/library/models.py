@@ -44,7 +44,6 @@ def list_models(library: Library) -> list[ModelEntry]:
                 len(library.predictions.columns(one.id, [0])[0]),
             )
             for one in reversed(library.models.list())
-            if one.id is not None
         ]
 
 
@@ -104,7 +103,7 @@ def compare_models(library: Library, a: int, b: int) -> ModelComparison:
 
 def _n_changed(library: Library, *models: StoredModel) -> int | None:
     """How many tracks get other tags by two models; None if no track was tagged by both."""
-    (ids_a, a), (ids_b, b) = (library.predictions.matrix(model.id or 0) for model in models)
+    (ids_a, a), (ids_b, b) = (library.predictions.matrix(model.id) for model in models)
     ids, rows_a, rows_b = np.intersect1d(ids_a, ids_b, assume_unique=True, return_indices=True)
     if not len(ids):
         return None

@@ -410,7 +410,7 @@ def _modelled(
 ) -> tuple[Ids, dict[str, Floats]]:
     """Tracks with predictions, (n,), and those of the tags that the model has learnt, (n,) each."""
     # For a query without any such tag, the tracks are included all the same: some may lack a tag.
-    if model is None or model.id is None:
+    if model is None:
         return np.empty(0, np.int64), {}
     learnt = {tag: j for j, tag in enumerate(model.vocabulary) if model.learnt[j]} | model.features
     places = {name: learnt[name] for name in names if name in learnt}

@@ -453,7 +453,6 @@ def refined_columns(
     """Place → the tracks that the model has tagged, (n,), and their probabilities, (n,)."""
     if not refinements:
         return {}
-    assert model.id is not None
     gains = Gains.of(refinements, sounds)
     ids, P = library.predictions.columns(model.id, gains.places, refined=False)
     there = sounds.rows(ids)
@@ -474,7 +473,6 @@ def tag_library(
     With ``again``, tracks that it has tagged already are tagged again.
     """
     model = model or current_model(library)
-    assert model.id is not None
     tagger, done = Tagger(model), 0
     tagged = np.empty(0, np.int64)
     if not again:
@@ -490,7 +488,7 @@ def tag_library(
     if done and (model := library.models.get(model.id, whole=False)).refinements:
         update_sound_vectors(library)
         columns = refined_columns(library, model, model.refinements, SoundVectors.of(library))
-        library.refinements.put_columns(model.id or 0, columns)
+        library.refinements.put_columns(model.id, columns)
     return done
 
 

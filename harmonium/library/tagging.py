@@ -221,7 +221,6 @@ def extractor_named(key: str) -> "Extractor":
 def stored_tags(library: Library, owner: Owner | None = None) -> Iterator[TaggedFile]:
     """All present tracks that the model in use has tagged, with their stored predictions."""
     tagger = Tagger(current_model(library).only(owner), library)
-    assert tagger.id is not None
     tagged, _ = library.predictions.columns(tagger.id, [0])
     tree, spelt = library.genres(), library.spellings()
     for some in batches(np.intersect1d(tagged, library.tracks.ids()).tolist()):

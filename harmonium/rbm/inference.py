@@ -264,8 +264,7 @@ def _run(options: InferenceOptions, params: Params, clips: Clips) -> tuple[Float
 
     def chunk(start: int) -> list[Floats]:
         size = min(chunk_size, n_clips - start)
-        padded = least * 2 ** ((size - 1) // least).bit_length()  # so that few programs are made
-        rows = start + np.minimum(np.arange(min(padded, chunk_size)), size - 1)
+        rows = start + np.minimum(np.arange(_padded(size, least, chunk_size)), size - 1)
         u, a, y = clips
         results = _marginals(options, params, (u[rows], a[rows], y[rows]), start)
         # cut by NumPy: JAX would compile a program for each size
@@ -279,6 +278,11 @@ def _run(options: InferenceOptions, params: Params, clips: Clips) -> tuple[Float
         parts = [chunk(start) for start in starts]
     y, h, residual = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
     return y, h, residual
+
+
+def _padded(size: int, least: int = TILE, most: int = CHUNK) -> int:
+    """The next of least, 2 least, 4 least, … most."""
+    return min(most, least * 2 ** max(0, (size - 1) // least).bit_length())
 
 
 def _marginals(

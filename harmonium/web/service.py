@@ -1,7 +1,5 @@
 """What the routes share: the library, its jobs and events, learning, and limits on costly work."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import logging

@@ -3,8 +3,6 @@
 See docs/datasets.md for what each holds, where its files come from, and the options of its loader.
 """
 
-from __future__ import annotations
-
 import inspect
 from collections.abc import Callable
 from functools import partial

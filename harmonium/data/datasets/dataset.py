@@ -8,8 +8,6 @@ Published files do not change, so they are checked by their SHA-256 alone and th
 version of a file gets a warning; a file that cannot be parsed is a DataError that names it.
 """
 
-from __future__ import annotations
-
 import hashlib
 import os
 import tomllib

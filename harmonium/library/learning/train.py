@@ -90,16 +90,12 @@ def train(
     engine: str | Engine = "serial",
     jobs: int | None = None,
 ) -> StoredModel:
-    """Learn from a library's tagged tracks, store the model and use it from now on.
+    """Learn from a library's tagged tracks, see `Library.train`; store the model and use it.
 
-    A first answer, a logistic regression, is stored after a few seconds; ``first`` is called with
-    it. It is in use at once, unless a model of the library's own is. The model takes its place in
-    one step when it is complete. Without ``use``, a model that is in use stays so, and the new one
-    waits for `use_model`.
-
-    ``engine`` and ``jobs``, as for `make_executor`, say where the many fits of the model are done.
-    The model is the same wherever that is. A DataError says how much is missing to learn from, and
-    an EngineError that the engine cannot be used; the first answer is stored then.
+    The first answer, a logistic regression, is in use at once, unless a model of the library's own
+    is. The model takes its place in one step when it is complete. It is the same wherever it is
+    fitted. A DataError says how much is missing to learn from, and an EngineError that the engine
+    cannot be used; the first answer is stored then.
     """
     options = options or TrainingOptions()
 

@@ -48,7 +48,7 @@ _WITHOUT_BYTES = [column for column in model.c if column is not model.c.bytes]
 class StoredModel:
     """A model with what is needed to use it."""
 
-    id: int | None = None  # its number; None until it is stored
+    id: int = 0  # its number; 0 until it is stored
     made_at: datetime = field(default_factory=lambda: datetime.now(UTC))
     name: str
     vocabulary: list[str]  # its tags, in the order of its outputs
