@@ -436,9 +436,6 @@ def _read(source: Decoder, first: int, count: int, rate: int) -> Floats | None:
     return soxr.resample(padded, source.rate, rate)[units * unit_out :]
 
 
-# libsndfile
-
-
 @contextmanager
 def _calling_libsndfile() -> Iterator[None]:
     """Silence for libsndfile, and its errors in its own words."""

@@ -229,9 +229,6 @@ def constant(array: Doubles) -> Floats:
     return array32
 
 
-# The paper's features
-
-
 def clip_features(
     samples: ArrayLike,
     rate: int,
@@ -407,9 +404,6 @@ def _check_samples(samples: ArrayLike, rate: int, parameters: FeatureParameters)
             f"got {array[place]} at {place} ({place / rate:.3f} s). Repair or leave out the clip."
         )
     return array
-
-
-# Extractors
 
 
 @dataclass(frozen=True)

@@ -59,9 +59,6 @@ _SURROGATE = re.compile("[\ud800-\udfff]")  # what a byte becomes that is not UT
 _UTF8_MARK, _UTF16_MARKS = b"\xef\xbb\xbf", (b"\xff\xfe", b"\xfe\xff")
 
 
-# Names as codes
-
-
 class Coded(NamedTuple):
     """A column: codes (n,) and the distinct names they stand for, in order of first appearance."""
 
@@ -240,9 +237,6 @@ def codes_in(wanted: pl.Series, names: pl.Series) -> Codes:
     """The index of each wanted name in names, (n,), -1 for one that is not there."""
     codes = pl.Series(np.arange(len(names), dtype=np.int32))
     return wanted.replace_strict(names, codes, default=-1, return_dtype=pl.Int32).to_numpy()
-
-
-# Files
 
 
 def read_rows(

@@ -67,9 +67,6 @@ _TREE_TABLES = {
 }
 
 
-# Spelling
-
-
 def normalise_tag(tag: str) -> str:
     """The tag in lower case, its words set apart by single spaces.
 
@@ -130,9 +127,6 @@ def resolve_aliases(aliases: Mapping[str, str], *, normalise: bool) -> dict[str,
     return resolved
 
 
-# Artists
-
-
 def artist_key(name: str) -> str:
     """What the spellings of one artist's name have in common.
 
@@ -179,9 +173,6 @@ def linked_groups(*columns: pl.Series) -> Codes:
     links = coo_array((np.ones(len(rows), np.int8), (rows, np.concatenate(codes))), (size, size))
     groups = connected_components(links, directed=False)[1][:n]
     return np.unique(groups, return_inverse=True)[1].astype(np.int32)
-
-
-# Genres
 
 
 @dataclass(frozen=True)
@@ -303,9 +294,6 @@ def builtin_tree() -> GenreTree:
     return read_tree(Path(__file__).with_name("genres.toml"))
 
 
-# Kinds of tags, and words that are none
-
-
 @cache
 def words_that_are_not_tags() -> frozenset[str]:
     """The words of `not_tags.toml`, normalised."""
@@ -316,9 +304,6 @@ def words_that_are_not_tags() -> frozenset[str]:
 def kind_of(name: str, kinds: Mapping[str, str]) -> str:
     """The kind of a normalised tag, of which ``kinds`` knows some; `NO_TAG` of a bare number."""
     return kinds.get(name) or (NO_TAG if _NUMBER.fullmatch(name) else OWN)
-
-
-# Several tags in one text
 
 
 class TagSplitter:

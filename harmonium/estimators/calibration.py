@@ -29,9 +29,6 @@ TAG_OFFSET_SPREAD, TAG_SLOPE_SPREAD = 0.5, 0.25
 OFFSET_SPREAD, SLOPE_SPREAD = 1.0, 0.25
 
 
-# Scores. ---------------------------------------------------------------------------------------
-
-
 def is_rankable(Y: Floats) -> bool:
     """Whether some tag has both a positive and a negative, so that an AUC is defined."""
     return bool((_pairs(Y) > 0).any())
@@ -89,9 +86,6 @@ def matching_thresholds(Y: Floats, P: Floats) -> Doubles:
         if n:
             thresholds[j] = (falling[n - 1] + falling[n]) / 2
     return thresholds
-
-
-# The correction. -------------------------------------------------------------------------------
 
 
 class Question(NamedTuple):

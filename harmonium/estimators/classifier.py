@@ -263,9 +263,6 @@ class TagClassifier(ClassifierMixin, StoredEstimator, BaseEstimator):
             raise ValueError("thresholds must be numbers")
 
 
-# Labels. --------------------------------------------------------------------------------------
-
-
 def read_targets(y: Any, *, classes: Any = None) -> Targets:
     """Labels to learn from: (n_clips, n_tags), a list of tags by clip, or (n_clips,) classes."""
     # ``classes`` names the two classes of one-dimensional labels, of which ``y`` may hold one.

@@ -56,9 +56,6 @@ class LinearTagger(TagClassifier):
         return X.astype(np.float64) @ self._params.W.T.astype(np.float64) + self._params.d
 
 
-# Logistic regression. --------------------------------------------------------------------------
-
-
 @estimator
 class LogisticTagger(LinearTagger, GradientTagger):
     """Logistic regression: p(y_j = 1 | x) = σ(d_j + W_j x).
@@ -159,9 +156,6 @@ def solve(X: Floats, Y: Floats, l2: float, **more: Any) -> tuple[Doubles, Double
             stacklevel=5,
         )
     return W, V, d
-
-
-# Solved all at once, and asked with some tags known. -------------------------------------------
 
 
 class SolvedTagger(TagClassifier):

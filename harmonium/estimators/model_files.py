@@ -35,9 +35,6 @@ PathLike = str | os.PathLike[str]
 _Precision = TypeVar("_Precision", bound=np.floating)
 
 
-# Arrays and a description. --------------------------------------------------------------------
-
-
 def to_bytes(arrays: Mapping[str, NDArray[Any]], description: dict[str, Any]) -> bytes:
     """Arrays and a JSON description, as a file holds them."""
     text = json.dumps({"format": FORMAT, **description})
@@ -90,9 +87,6 @@ def read_model(path: PathLike) -> tuple[Arrays, dict[str, Any]]:
     return from_bytes(data, name=f"'{path}'")
 
 
-# Functions of arrays. ------------------------------------------------------------------------
-
-
 def sigmoid(x: NDArray[_Precision]) -> NDArray[_Precision]:
     """1 / (1 + e^-x), without overflow."""
     return 0.5 * (1 + np.tanh(0.5 * x))
@@ -115,9 +109,6 @@ def blocks(table: Any) -> Iterator[NDArray[Any]]:
 def is_soft(Y: Any) -> bool:
     """Whether some label of (N, C) is a probability other than 0 and 1."""
     return any(((block > 0) & (block < 1)).any() for block in blocks(Y))
-
-
-# Answers of a stored model. --------------------------------------------------------------------
 
 
 NORMAL = np.linspace(-3.0, 3.0, 61)  # standard normal values that quantiles are mapped to
@@ -284,9 +275,6 @@ def limited_log_odds(P: Floats) -> Doubles:
     return np.clip(log_odds(P.astype(np.float64)), -MAX_LOG_ODDS, MAX_LOG_ODDS)
 
 
-# Estimators. ----------------------------------------------------------------------------------
-
-
 class StoredEstimator(ABC):
     """The part of an estimator that saves and loads it. A subclass says what it has learnt."""
 
@@ -397,9 +385,6 @@ def _json_value(value: Any) -> Any:
     if isinstance(value, tuple | list | np.ndarray):
         return [_json_value(part) for part in value]
     return value if isinstance(value, bool | int | float | str) else None
-
-
-# Checked parts. -------------------------------------------------------------------------------
 
 
 def typed_array(arrays: Arrays, name: str, dtype: Any = np.float64) -> NDArray[Any]:

@@ -152,9 +152,6 @@ def _kept(rows: sp.csr_array, keep: Mask) -> sp.csr_array:
     return sp.diags_array(keep.astype(np.float32)).tocsr() @ rows
 
 
-# What people may pass. --------------------------------------------------------------------------
-
-
 def read_any_triples(triples: Any) -> Triples:
     """Triples as they are, of a file, of a frame with these columns, or of three sequences."""
     if isinstance(triples, Triples):
@@ -235,9 +232,6 @@ def auxiliary_selection(auxiliary: Any) -> tuple[str, ...]:
                 "among it."
             )
     return names
-
-
-# What the smoother gives. ----------------------------------------------------------------------
 
 
 @dataclass(frozen=True, eq=False)
@@ -355,9 +349,6 @@ def relations(
             "without": absent[chosen],
         }
     )
-
-
-# Model files. -----------------------------------------------------------------------------------
 
 
 def packed_pairs(data: Conditioning) -> Arrays:

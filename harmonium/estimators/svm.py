@@ -183,9 +183,6 @@ class SVMTagger(LinearTagger):
             raise ValueError("nu must be above 0, one for each tag")
 
 
-# Choosing examples. --------------------------------------------------------------------------
-
-
 def choose_examples(
     labels: Floats, counts: Floats, max_examples: int, rng: Rng, *, balanced: bool
 ) -> Examples:

@@ -243,9 +243,6 @@ def _fold_index(folds: ArrayLike, *, least: int) -> tuple[Integers, int]:
     return fold_of, len(found)
 
 
-# The search for folds
-
-
 class Folds:
     """Which group is in which fold, with the counts that follow from it."""
 

@@ -97,9 +97,6 @@ def evaluate(
     return results
 
 
-# Labels and scores, checked
-
-
 class Ternary(NamedTuple):
     """Checked labels: which are positive, which are known, and how many of each a tag has."""
 

@@ -287,9 +287,6 @@ def _versions() -> dict[str, str]:
     }
 
 
-# Models
-
-
 def build_model(estimator: str, settings: dict[str, Any], *, seed: int) -> Any:
     """An untrained model."""
     cls = model_class(estimator)

@@ -91,9 +91,6 @@ CHANCE = 1.5  # √n times the mean residual of n answers that may be chance: th
 _PAGE = 8192
 
 
-# The tags of a track. ----------------------------------------------------------------------------
-
-
 @dataclass(frozen=True)
 class TagOfTrack:
     """A tag of a track, and what is known about it."""
@@ -166,9 +163,6 @@ def tags_by_sound(
     return sorted(found, key=lambda one: (-telling[tagger.tags.index(one.tag)], one.tag))
 
 
-# What follows from an answer. --------------------------------------------------------------------
-
-
 @dataclass(frozen=True)
 class CompletedTag:
     """A tag, given what is known of others."""
@@ -226,9 +220,6 @@ def observed_track(
             f"Track #{track_id} has no features for this model. Index its folder again."
         )
     return tagger, x, np.array([said.get(tag, np.nan) for tag in tagger.tags], np.float32)
-
-
-# Saving it. --------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -300,9 +291,6 @@ def read_said(words: Iterable[str]) -> tuple[list[str], list[str]]:
     if not parts and any(word.strip() for word in words):
         raise DataError("A minus alone is not a tag. Put it before one: -live")
     return present, absent
-
-
-# Learning from answers. --------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -612,9 +600,6 @@ def _with_gains(
     return packed(P)
 
 
-# What was gained. --------------------------------------------------------------------------------
-
-
 class Improvement(NamedTuple):
     """How well answers were predicted before they were given."""
 
@@ -664,9 +649,6 @@ def _guesses(examples: TagExamples, which: Places, threshold: np.float32) -> Mas
         odds = np.array([m[i], m[i] + a @ (SOUND_DEVIATION**2 * V[:i] @ V[i]) + bias])
         found[row] = (odds >= level) == (y[i] > 0.5)
     return found
-
-
-# Which tracks to ask a person about. -------------------------------------------------------------
 
 
 @dataclass(frozen=True)

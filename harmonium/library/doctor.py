@@ -138,9 +138,6 @@ def surprises(Y: Floats, P: Floats, rates: Doubles) -> Doubles:
     return np.where(np.isnan(Y), -np.inf, np.where(Y == 1, given, not_given))
 
 
-# Tags that may be one tag in two spellings. ----------------------------------------------------
-
-
 def near_spellings(counts: Mapping[str, int]) -> list[Spellings]:
     """Pairs of tags that differ in spaces, signs or a plural s only, or in one letter."""
     # The pair whose rarer tag is on most tracks, by ``counts``, is first.

@@ -371,9 +371,6 @@ class _DryRunEnds(Exception):
     """The end of a transaction that is not to be kept."""
 
 
-# Tables. ---------------------------------------------------------------------------------------
-
-
 def choose_columns(
     named: Mapping[str, str | int | None],
     needed: Sequence[str],
@@ -493,9 +490,6 @@ def _split_cells(
         spelling=own.to_series().fill_null(tags.replace(targets)),
         denied=frame["spelling"].str.contains(r"^\s*[-−]\s*\w"),
     )
-
-
-# Features. --------------------------------------------------------------------------------------
 
 
 PREFIX = "imported:"  # how the names of imported features begin

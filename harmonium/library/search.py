@@ -290,9 +290,6 @@ def _quoted(name: str) -> str:
     return f'"{escaped}"'
 
 
-# Tracks that match a query. ---------------------------------------------------------------------
-
-
 @dataclass(eq=False)
 class Found:
     """Tracks and what is known about them; all (n,). They are sorted as far as needed."""
@@ -463,9 +460,6 @@ def first(score: Floats, n: int) -> Places:
     if n < len(score):
         candidates = np.flatnonzero(score >= np.partition(score, -n)[-n])
     return candidates[np.argsort(-score[candidates], kind="stable")][:n]
-
-
-# Tracks that are alike. --------------------------------------------------------------------------
 
 
 def similarities(

@@ -411,9 +411,6 @@ def keep_compiled() -> None:
     os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0.1")
 
 
-# What tags gained from answers. ------------------------------------------------------------------
-
-
 class Gains(NamedTuple):
     """What some tags gain, as a function of the sound."""
 
@@ -490,9 +487,6 @@ def tag_library(
         columns = refined_columns(library, model, model.refinements, SoundVectors.of(library))
         library.refinements.put_columns(model.id, columns)
     return done
-
-
-# Inference in an RBM over tags. ------------------------------------------------------------------
 
 
 class TagRBM(NamedTuple):
@@ -618,9 +612,6 @@ def words() -> Words | None:
     return Words.of(WORDS_FILE.read_bytes()) if WORDS_FILE.exists() else None
 
 
-# The built-in model. ------------------------------------------------------------------------------
-
-
 @cache
 def builtin_model() -> StoredModel:
     """The model of the package, as if it were stored; it has no number."""
@@ -696,9 +687,6 @@ def builtin_kinds() -> dict[str, str]:
     own = {tag: kind for kind, table in _vocabulary().items() for tag in table["tags"]}
     own = {tag: kind.replace(FEATURE, "mood") for tag, kind in own.items()}
     return kinds | {word: own[tag] for word, tag in builtin_aliases().items()} | own
-
-
-# How often a tag is right. -----------------------------------------------------------------------
 
 
 RANKED: dict[str, Any] = dict.fromkeys(("thresholds", "effective", "expected"), np.float32)

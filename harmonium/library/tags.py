@@ -97,9 +97,6 @@ def list_tags(snapshot: Snapshot) -> list[TagEntry]:
     return sorted(found, key=lambda one: (-one.people, -one.predicted, one.tag))
 
 
-# All of one tag. ---------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True)
 class Relation:
     """A tag that another makes more or less likely."""
@@ -179,9 +176,6 @@ def _tracks(snapshot: Snapshot, ids: Ids, p: Floats, score: Floats | Doubles) ->
     ]
 
 
-# Which tags go with others. ----------------------------------------------------------------------
-
-
 @dataclass(frozen=True)
 class Suggestion:
     """A tag that goes with the given ones."""
@@ -243,9 +237,6 @@ def _given(tagger: Tagger, places: list[int], value: float, said: sp.csr_array |
     y[places] = value
     model = tagger.without_sound(y).astype(np.float64)
     return model if said is None else with_counts(model, said, places, present=value > 0)
-
-
-# The map. ----------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -330,9 +321,6 @@ def _links(names: list[str], J: Doubles) -> list[dict[Literal["a", "b", "weight"
             chosen[i, j] = float(J[i, j])
     pairs = sorted(chosen.items(), key=lambda pair: -abs(pair[1]))
     return [{"a": names[i], "b": names[j], "weight": weight} for (i, j), weight in pairs]
-
-
-# Why a track has a tag. --------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)

@@ -47,9 +47,6 @@ MAX_UNITS = 20  # more of them on the smaller side are not enumerated (2²⁰ te
 _BLOCK_BITS = 10
 
 
-# Methods. --------------------------------------------------------------------------------------
-
-
 def mean_field(field: Field, y: Array, *, steps: int) -> Estimate:
     """h ← σ(c + U y), y ← σ(d + Uᵀh), from y = 0 on the unknown tags.
 
@@ -124,9 +121,6 @@ def fill_unknown(field: Field, y: Array, noise: Array) -> Array:
     return unclamp(sampled, y)
 
 
-# Enumeration. --------------------------------------------------------------------------------
-
-
 def exact(field: Field, y: Array) -> Estimate:
     """p(y_j = 1), p(h_k = 1) and log Z, over the unknown tags, given the known; NaN is unknown."""
     free = clamp(field, y)
@@ -186,9 +180,6 @@ def _weighted_sum(w: Array, values: Array) -> Array:
 def _states(numbers: Array, m: int, dtype: DTypeLike) -> Array:
     """The last m binary digits of each number as floats, (len(numbers), m)."""
     return ((numbers[:, None] >> jnp.arange(m)[None, :]) & 1).astype(dtype)
-
-
-# Many clips. -----------------------------------------------------------------------------------
 
 
 class Diagnostics(NamedTuple):
@@ -334,9 +325,6 @@ def _by_tiles(
     tiles = (array.reshape(-1, size, array.shape[1]) for array in (field.c, field.d, y))
     tags, hidden, residual = lax.map(tile, tuple(tiles))
     return tags.reshape(y.shape), hidden.reshape(field.c.shape), residual.reshape(-1)
-
-
-# Validation of a stack. ------------------------------------------------------------------------
 
 
 def marginals(

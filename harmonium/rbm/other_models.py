@@ -132,9 +132,6 @@ def _field(params: JointParams, x: Array) -> Field:
     return condition(params.conditional(), x, jnp.zeros((x.shape[0], 0), jnp.int32))
 
 
-# Networks. -------------------------------------------------------------------------------------
-
-
 class MLPParams(NamedTuple):
     """One hidden layer; letters and shapes as in the RBM."""
 

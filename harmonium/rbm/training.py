@@ -382,9 +382,6 @@ def _epoch_settings(
     return EpochSettings(rates, others, decay, steps, shrinkage)
 
 
-# One block of minibatches. ---------------------------------------------------------------------
-
-
 @compiled(static_argnames=("optimiser", "averaged", "by_rows"))
 def _start(params: Tree, optimiser: Optimiser, *, averaged: bool, by_rows: bool) -> State:
     """The states before the first minibatch; ``by_rows`` sets V apart."""
@@ -465,9 +462,6 @@ def proximal(params: Tree, rate: Array, penalty: Penalty) -> Tree:
         return (p - jnp.clip(p, -rate * l1, rate * l1)) / (1 + rate * l2)
 
     return jax.tree.map(shrink, params, penalty.l1, penalty.l2)
-
-
-# V by rows. ------------------------------------------------------------------------------------
 
 
 def descend_rows(

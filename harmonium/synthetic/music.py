@@ -83,9 +83,6 @@ def _role(text: str) -> tuple[str, tuple[float, PartChoices]]:
 RECIPES = _recipes()
 
 
-# Artists, tracks and clips
-
-
 @dataclass(frozen=True)
 class Part:
     """One player of a track."""
@@ -291,9 +288,6 @@ def make_clip(seed: int, track: int, number: int) -> SyntheticClip:
         offset=float(rng.uniform(0, 4)),
         seed=int(rng.integers(2**31)),
     )
-
-
-# Notes
 
 
 def events(pattern: str) -> list[tuple[int, int, str]]:

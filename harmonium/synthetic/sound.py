@@ -24,9 +24,6 @@ from harmonium.synthetic.music import Note, Part, SyntheticClip, notes_of
 RATE = 22_050
 
 
-# Tones
-
-
 @lru_cache(maxsize=1)
 def _noise_table() -> Samples:
     noises = np.random.default_rng(1971).standard_normal(1 << 19, dtype=np.float32)
@@ -213,8 +210,6 @@ def fade(x: Samples) -> Samples:
     x[len(x) - n :] *= ramp[::-1]
     return x
 
-
-# Instruments
 
 Tone = Callable[[float, int, Part], NDArray[np.floating]]
 

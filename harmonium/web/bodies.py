@@ -46,9 +46,6 @@ TAG_ACTIONS = ("/rename", "/hide", "/kind")  # ends of paths that are not tags
 IfAny = BeforeValidator(lambda value: value is not None)
 
 
-# Requests
-
-
 class Asked(BaseModel):
     """A request; unknown fields are refused."""
 
@@ -132,9 +129,6 @@ class IndexAsked(Asked):
     """The folder to index."""
 
     folder: Annotated[str, Field(min_length=1, max_length=4096)]
-
-
-# Answers
 
 
 def answer(name: str, record: type | None = None, /, **fields: Any) -> Any:
@@ -298,8 +292,6 @@ WritePlan = answer(
     preview=[PlannedFile],
 )
 
-
-# Errors
 
 ErrorAnswer = answer(
     "ErrorAnswer", error=answer("ErrorBody", code=str, message=str, field=str | None)

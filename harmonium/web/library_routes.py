@@ -160,9 +160,6 @@ async def events(service: UsedService) -> StreamingResponse:
     return StreamingResponse(service.events.listen(), media_type="text/event-stream")
 
 
-# Search and tags
-
-
 def _question(
     q: Annotated[str, Query(max_length=1000, description="A query of tags.")] = "",
     like: Annotated[
@@ -314,9 +311,6 @@ def one_tag(service: UsedService, tag: TagPath) -> TagDetail:
     library = service.library()
     with service.limited("describing a tag", 2, wait=10.0):
         return library.tag_detail(tag)
-
-
-# Jobs, writing and models
 
 
 @router.get("/jobs", tags=["jobs"], response_model=bodies.Jobs)

@@ -204,9 +204,6 @@ def describe(data: Dataset, *, n_tags: int = 10) -> dict[str, Any]:
     }
 
 
-# Files
-
-
 def data_folders(folder: str | Path | None = None) -> list[Path]:
     """The folders that are searched, in this order."""
     if folder is not None:

@@ -71,9 +71,6 @@ def _check_option(name: str, value: str | None, allowed: Sequence[str]) -> None:
         raise DataError(f"'{name}' must be {listed} or None, got {value!r}.")
 
 
-# Games
-
-
 def load_majorminer(
     folder: str | Path | None = None, *, features: Literal["mfcc", "all"] | None = "mfcc"
 ) -> Dataset:
@@ -159,9 +156,6 @@ def _emotify_audio(path: Path, excerpts: pl.DataFrame) -> list[Path] | None:
     return None
 
 
-# Features of musicnn
-
-
 def load_listening(
     name: Literal["4q", "gtzan"],
     folder: str | Path | None = None,
@@ -192,9 +186,6 @@ def load_listening(
         artists=pl.Series([f"artist {number}" for number in group]) if name == "4q" else None,
         splits=parts_of if name == "gtzan" else {},
     )
-
-
-# Last.fm's tags
 
 
 def load_msd(

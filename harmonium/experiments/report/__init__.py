@@ -140,9 +140,6 @@ def _one_line(text: str) -> str:
     return re.sub(r"[ \t\r\n]+", " ", text).strip()
 
 
-# Markdown, with the figures beside it
-
-
 def escape_markdown(text: str) -> str:
     """Text without any meaning to Markdown, on one line."""
     return re.sub(r"([\\`*_\[\]<>|~$&#])", r"\\\1", _one_line(text))
@@ -180,8 +177,6 @@ def markdown_table(table: Table) -> str:
     ]
     return "\n".join(f"| {' | '.join(row)} |" for row in rows)
 
-
-# HTML, from the Markdown: one page that needs no other file
 
 _HTML_STYLE = """
 :root { color-scheme: light dark; font: 16px/1.55 system-ui, sans-serif; }
@@ -234,8 +229,6 @@ def html_page(report: Report, files: Mapping[str, bytes]) -> str:
 """
 
 
-# LaTeX
-
 _LATEX_CHARACTERS = str.maketrans(
     {character: rf"\{character}" for character in "{}&%$#_"}
     | {character: f"{{{character}}}" for character in "[]*"}
@@ -263,9 +256,6 @@ def latex_table(table: Table) -> str:
         cells = _cells(row, escape_latex, r"\textbf{{{}}}", r"\textit{{{}}}")
         lines.append(" & ".join(cells) + r" \\")
     return "\n".join([*lines, r"\bottomrule", r"\end{longtable}", ""])
-
-
-# The terminal
 
 
 def terminal_table(table: Table, *, width: int) -> RichMarkdown:

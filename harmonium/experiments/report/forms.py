@@ -160,9 +160,6 @@ _PAPER_SETTINGS: dict[str, dict[str, dict[str, float]]] = {
 """Table 1: dataset -> model -> its settings."""
 
 
-# Parts of every form
-
-
 def _score_cells(scores: Mapping[Any, Score | None]) -> dict[Any, str]:
     """Mean and standard error of each score, and how many folds where not all are finished.
 
@@ -492,9 +489,6 @@ def _position(form: AxisForm, score: Score) -> float:
         clips = measured(score.final_runs, "clips")
         return float(np.median(clips)) if len(clips) else math.inf
     return float(value)
-
-
-# Search: Table 1
 
 
 def search(summary: Summary) -> Items:

@@ -268,8 +268,6 @@ def _run_measures(line: Mapping[str, Any], run: Run) -> Numbers:
     return matrix
 
 
-# Numbers and settings as text
-
 SETTING_NAMES = {
     "n_hidden": "hidden units",
     "inference_steps": "test steps",

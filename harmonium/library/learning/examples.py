@@ -28,9 +28,6 @@ BLOCK = 8192  # tracks that are read and written at a time
 MAX_NUMBERS = 2**24  # of a table in memory at a time, where tags are looked at one by one
 
 
-# The tags. ----------------------------------------------------------------------------------------
-
-
 class ExcludedTag(NamedTuple):
     """A tag that is not learnt."""
 
@@ -102,9 +99,6 @@ def tracks_without_genre(
             if names and all(kind_of(name, kinds) == NO_TAG for name in names):
                 found.add(track.id)
     return np.array(sorted(found - known.keys()), np.int64)
-
-
-# The tables. --------------------------------------------------------------------------------------
 
 
 class Hyperparameters(NamedTuple):

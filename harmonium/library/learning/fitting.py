@@ -58,9 +58,6 @@ FOLDS_TO_SEARCH = 3  # folds on which they are tried where there are more tracks
 MAX_UPDATES = 20_000  # minibatches that a member learns from, at most, in 30 to 500 epochs
 
 
-# The logistic regression. -------------------------------------------------------------------------
-
-
 def fit_first(examples: TrainingSet, seed: int = 0) -> "tuple[Any, list[Candidate], Recalibration]":
     """The first answer, like that of `fit`: a `LogisticTagger`; and its correction."""
     folds = grouped_folds(examples.groups, examples.Y, n_folds=N_FOLDS, seed=seed)
@@ -114,9 +111,6 @@ def _fitted_linear(l2: float, X: Floats, Y: Any) -> Any:
 
     with threadpool_limits(1):  # products of small matrices take longer on several threads
         return LogisticTagger(solver="newton", l2=l2).fit(X, Y)
-
-
-# The RBM. -----------------------------------------------------------------------------------------
 
 
 class Candidate(NamedTuple):
@@ -269,9 +263,6 @@ def interrupts_raise() -> Iterator[None]:
             raise KeyboardInterrupt(str(warning)) from None
 
 
-# What held-out probabilities say about tags. ------------------------------------------------------
-
-
 @dataclass(frozen=True)
 class TagScores:
     """What held-out probabilities say about each tag; all (n_tags,)."""
@@ -347,9 +338,6 @@ def mean_auc(Y: Floats, P: Floats, folds: Ids) -> float:
     scored = ~np.isnan(P[:, 0])
     auc = score_tags(Y[scored], P[scored], folds[scored]).auc
     return float(np.nanmean(auc)) if np.isfinite(auc).any() else 0.5
-
-
-# Precision curves. --------------------------------------------------------------------------------
 
 
 def make_curves(

@@ -377,9 +377,6 @@ def _number(value: float) -> float | None:
     return float(value) if np.isfinite(value) else None
 
 
-# Smoothing. ---------------------------------------------------------------------------------------
-
-
 def can_smooth(opinions: pl.DataFrame) -> bool:
     """Whether enough tracks have been tagged by several people."""
     people = opinions.group_by("track_id").agg(pl.col("person").n_unique())["person"]

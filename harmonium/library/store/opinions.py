@@ -413,9 +413,6 @@ def _read_people(connection: sa.Connection, blocks: list[int]) -> dict[int, Code
     return {row.block: np.frombuffer(row.people, "<i4").copy() for row in rows}
 
 
-# What people agree on. --------------------------------------------------------------------------
-
-
 def verdict(
     present: NDArray[Any],
     absent: NDArray[Any],
