@@ -13,8 +13,6 @@ Ampersands, plus signs and "and" never separate tags, unless asked to. A text th
 still mean several tags: `possible_parts` gives these, so that nobody takes them for absent.
 """
 
-from __future__ import annotations
-
 import re
 import unicodedata
 from collections import Counter
@@ -22,7 +20,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import polars as pl
@@ -233,7 +231,7 @@ class GenreTree:
         }
 
     @classmethod
-    def from_dict(cls, data: Mapping[str, Any], source: str = "the tree of genres") -> GenreTree:
+    def from_dict(cls, data: Mapping[str, Any], source: str = "the tree of genres") -> Self:
         """From tables such as those of `genres.toml`, checked."""
         for name, value in data.items():
             if name not in _TREE_TABLES:

@@ -64,10 +64,7 @@ class Serial(Engine):
     1024
     """
 
-    @property
-    def capacity(self) -> int:
-        """One task at a time."""
-        return 1
+    capacity = 1
 
     def submit(self, fn: Callable[..., T], /, *args: Any, **kwargs: Any) -> Future[T]:
         """Run ``fn(*args, **kwargs)`` now; the future is done."""

@@ -1,12 +1,4 @@
-"""How models are judged: metrics, folds, significance. See docs/evaluation.md.
-
-- Metrics, one value per tag: ``auc_per_tag``, ``average_precision_per_tag``,
-  ``precision_at_k_per_tag``, ``calibration_error_per_tag``, ``brier_per_tag``,
-  ``log_loss_per_tag``; one value per clip: ``auc_per_clip``, ``precision_at_k_per_clip``.
-  ``evaluate`` gives all but the last; ``reliability`` is the diagram of all tags together.
-- Folds: ``grouped_folds``, ``fold_report``, ``nested_folds``, ``GroupedTagKFold``.
-- Significance: ``paired_t_tests``, ``friedman``.
-"""
+"""How models are judged: metrics, folds, significance. See docs/evaluation.md."""
 
 from harmonium.evaluation.folds import (
     FoldReport,

@@ -243,16 +243,12 @@ class Snapshot:
     @_part
     def predictions(self) -> ModelPredictions:
         """What the model in use says about all tracks."""
-        if self.model_id is None:
-            return ModelPredictions(np.empty(0, np.int64), np.empty((0, 0), np.uint16))
-        return ModelPredictions(*self.library.predictions.matrix(self.model_id))
+        return ModelPredictions(*self.library.predictions.matrix(self.model_id or 0))
 
     @_part
     def trained(self) -> ModelPredictions:
         """The same as the model was trained, without what it learnt from answers since."""
-        if self.model_id is None:
-            return self.predictions
-        return ModelPredictions(*self.library.predictions.matrix(self.model_id, refined=False))
+        return ModelPredictions(*self.library.predictions.matrix(self.model_id or 0, refined=False))
 
     @_part
     def sounds(self) -> SoundVectors:
@@ -451,8 +447,7 @@ class Snapshot:
     def columns(self, tags: Sequence[int]) -> tuple[Ids, Floats]:
         """The tracks with predictions (n,), ascending, and those of some tags (n, len(tags))."""
         if not self._is_warm:
-            assert self.model_id is not None
-            return self.library.predictions.columns(self.model_id, tags)
+            return self.library.predictions.columns(self.model_id or 0, tags)
         found = self.predictions
         if not len(found.ids):
             return found.ids, np.empty((0, len(tags)), np.float32)
@@ -461,9 +456,9 @@ class Snapshot:
     def trained_columns(self, tags: Places, ids: Ids) -> Iterable[Floats]:
         """The probabilities of tracks (n,), tag by tag, as the model was trained."""
         if not self._is_warm:
-            assert self.model_id is not None
             for some in batches(tags.tolist(), N_READ):  # never all of it in memory
-                known, P = self.library.predictions.columns(self.model_id, some, refined=False)
+                model_id = self.model_id or 0
+                known, P = self.library.predictions.columns(model_id, some, refined=False)
                 yield from P[np.searchsorted(known, ids)].T
             return
         found = self.trained
