@@ -10,7 +10,7 @@ PACKAGE = PROJECT / "harmonium"
 LIBRARY = PACKAGE / "library"
 
 # What every layer may import.
-COMMON = {"arrays", "errors", "files"}
+COMMON = {"arrays", "errors", "files", "parameters"}
 
 # A layer may import itself, what is common to all, and these.
 ALLOWED = {

@@ -2,27 +2,28 @@
 
 import os
 import warnings
-from numbers import Integral, Real
-from typing import Any, ClassVar, Self
+from numbers import Integral
+from typing import Annotated, Any, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
-from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from harmonium.arrays import Floats
-from harmonium.audio.decoding import quoted
+from harmonium.audio.decoding import PathLike, quoted
 from harmonium.audio.extraction import extract_files
 from harmonium.audio.extractors import Extractor, get_extractor
 from harmonium.engine import Engine
 from harmonium.errors import AudioError, DataError, DataWarning
+from harmonium.parameters import Count, NotNegative, estimator, parameter
 
 FLOATS = [np.float64, np.float32]
 
 ROUNDING = 1e-9  # the fraction of the largest value below which a deviation is rounding
 
 
+@estimator
 class AudioFeatures(TransformerMixin, BaseEstimator):
     """Music files, or samples, → a matrix with a row per clip.
 
@@ -30,15 +31,7 @@ class AudioFeatures(TransformerMixin, BaseEstimator):
 
     Parameters
     ----------
-    extractor : "paper" (389 features), "timbre" (its first 189), "rhythm" (the other 200), a name
-        that was registered, or an `Extractor`.
-    start : where the window begins, in seconds; None for the middle one.
-    rate : samples per second of the arrays given instead of files; None for that of the extractor.
-    on_error : what to do about files that cannot be used. "raise": one `AudioError` lists them all.
-        "nan": their rows are NaN, and a `DataWarning` lists them.
-    n_jobs : processes that read files; None means this one only, -1 one for each core.
-    engine : "processes", or the address of a Dask scheduler, whose workers then read the files.
-    cache : folder in which features are cached; None for no cache.
+    {parameters}
 
     Examples
     --------
@@ -48,34 +41,34 @@ class AudioFeatures(TransformerMixin, BaseEstimator):
     (3, 189)
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "extractor": [str, Extractor],
-        "start": [Interval(Real, 0, None, closed="left"), None],
-        "rate": [Interval(Integral, 1, None, closed="left"), None],
-        "on_error": [StrOptions({"raise", "nan"})],
-        "n_jobs": [Integral, None],
-        "engine": [str, Engine],
-        "cache": [str, os.PathLike, None],
-    }
-
-    def __init__(
-        self,
-        extractor: str | Extractor = "paper",
-        *,
-        start: float | None = None,
-        rate: int | None = None,
-        on_error: str = "raise",
-        n_jobs: int | None = None,
-        engine: str | Engine = "processes",
-        cache: str | os.PathLike[str] | None = None,
-    ) -> None:
-        self.extractor = extractor
-        self.start = start
-        self.rate = rate
-        self.on_error = on_error
-        self.n_jobs = n_jobs
-        self.engine = engine
-        self.cache = cache
+    extractor: Annotated[str | Extractor, str, Extractor] = parameter(
+        """"paper" (389 features), "timbre" (its first 189), "rhythm" (the other 200), a name that
+        was registered, or an `Extractor`.""",
+        default="paper",
+        kw_only=False,
+    )
+    start: NotNegative | None = parameter(
+        "Where the window begins, in seconds; None for the middle one.", default=None
+    )
+    rate: Count | None = parameter(
+        "Samples per second of arrays given instead of files; None for that of the extractor.",
+        default=None,
+    )
+    on_error: Literal["raise", "nan"] = parameter(
+        """What to do about files that cannot be used. "raise": one `AudioError` lists them all.
+        "nan": their rows are NaN, and a `DataWarning` lists them.""",
+        default="raise",
+    )
+    n_jobs: Annotated[int, Integral] | None = parameter(
+        "Processes that read files; None means this one only, -1 one for each core.", default=None
+    )
+    engine: Annotated[str | Engine, str, Engine] = parameter(
+        """"processes", or the address of a Dask scheduler, whose workers then read the files.""",
+        default="processes",
+    )
+    cache: Annotated[PathLike, str, os.PathLike] | None = parameter(
+        "Folder in which features are cached; None for no cache.", default=None
+    )
 
     def fit(self, X: Any = None, y: Any = None) -> Self:
         """Check the parameters, and what X is; nothing is read or learnt."""

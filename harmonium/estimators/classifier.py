@@ -33,8 +33,8 @@ from harmonium.estimators.model_files import (
     stored_scaling,
     typed_array,
 )
-from harmonium.estimators.parameters import estimator, parameter
 from harmonium.evaluation import auc_per_tag
+from harmonium.parameters import estimator, parameter
 
 ScaleFeatures = Literal["auto", "standard", "quantile", "idf", "none"]
 

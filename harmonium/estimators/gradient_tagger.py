@@ -29,7 +29,7 @@ from harmonium.estimators.classifier import (
     Targets,
     read_more_targets,
 )
-from harmonium.estimators.parameters import (
+from harmonium.parameters import (
     Count,
     NotNegative,
     Positive,

@@ -19,7 +19,7 @@ from harmonium.estimators.classifier import TagClassifier, base_log_odds
 from harmonium.estimators.gradient_tagger import GradientTagger, LabelledClips, single_precision
 from harmonium.estimators.model_files import typed_array
 from harmonium.estimators.newton import logistic_regressions
-from harmonium.estimators.parameters import Count, NotNegative, Positive, Seed, estimator, parameter
+from harmonium.parameters import Count, NotNegative, Positive, Seed, estimator, parameter
 
 BLOCK = 2**22  # entries of a (clips, chains, tags) array that are predicted at a time
 MAX_TAG_WEIGHTS = 2**27  # weights between tags, of all chains: several arrays of 1 GiB in float64

@@ -17,7 +17,7 @@ from harmonium.estimators import model_files
 from harmonium.estimators.calibration import Question, ask
 from harmonium.estimators.classifier import ScaleFeatures, base_log_odds
 from harmonium.estimators.gradient_tagger import GradientTagger, LabelledClips, single_precision
-from harmonium.estimators.parameters import Count, Jobs, NotNegative, Share, estimator, parameter
+from harmonium.parameters import Count, Jobs, NotNegative, Share, estimator, parameter
 from harmonium.rbm import gradients
 from harmonium.rbm.belief import fits
 from harmonium.rbm.inference import (

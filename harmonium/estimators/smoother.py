@@ -25,7 +25,7 @@ from harmonium.estimators.networks import (
     inference_options,
 )
 from harmonium.estimators.pairs import Conditions, Others, Smoothed
-from harmonium.estimators.parameters import (
+from harmonium.parameters import (
     Count,
     Jobs,
     NotNegative,

@@ -18,7 +18,7 @@ from harmonium.estimators.calibration import matching_thresholds
 from harmonium.estimators.classifier import Targets
 from harmonium.estimators.linear import LinearParams, LinearTagger
 from harmonium.estimators.model_files import is_soft, typed_array
-from harmonium.estimators.parameters import Count, Jobs, Seed, estimator, parameter
+from harmonium.parameters import Count, Jobs, Seed, estimator, parameter
 
 MIN_MARGIN = 1e-2  # lower ones, for examples of mean length 1, are rounding: libsvm's tolerance
 

@@ -11,7 +11,7 @@ from tagging_data import quick
 
 from harmonium import DiscriminativeRBM, GenerativeRBM, LogisticTagger, MLPTagger, estimators
 from harmonium.estimators import ChainTagger, CooccurrenceTagger, NaiveBayesTagger, SVMTagger
-from harmonium.estimators.parameters import Count, Positive, estimator, parameter
+from harmonium.parameters import Count, Positive, estimator, parameter
 
 LEARNT_THRESHOLDS = (
     "predict decides by thresholds learnt for each tag, so that rare tags are found at all; "
