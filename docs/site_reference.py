@@ -45,10 +45,10 @@ class OurDocstrings(griffe.Extension):
 
         A field of a record is described by the comment behind it.
         """
-        if obj.docstring is None and isinstance(obj, griffe.Attribute) and obj.lines:
-            if comment := COMMENT.fullmatch(obj.lines[-1]):
-                said = comment[1][0].upper() + comment[1][1:]
-                obj.docstring = griffe.Docstring(f"{said}.", parent=obj)
+        bare = obj.docstring is None and isinstance(obj, griffe.Attribute)
+        if bare and (comment := COMMENT.fullmatch("".join(obj.lines[-1:]))):
+            said = comment[1][0].upper() + comment[1][1:]
+            obj.docstring = griffe.Docstring(f"{said}.", parent=obj)
         if obj.docstring is None:
             return
         text = obj.docstring.value
