@@ -22,6 +22,12 @@ from urllib.request import urlopen
 FIRST = {"classical": 0, "rock": 100, "electronic": 200, "pop": 300}
 """Genre → number of its first excerpt, less one."""
 N_CLIPS, N_TAGGED, SHARE = 30, 25, 0.33
+PLAIN = {
+    **{"amazement": "amazed", "calmness": "calm", "joyful_activation": "joyful"},
+    **{"nostalgia": "nostalgic", "power": "powerful", "sadness": "sad"},
+    **{"solemnity": "solemn", "tenderness": "tender", "tension": "tense"},
+}
+"""Emotion → the word that people use, and the built-in model."""
 COLOURS = 128
 
 
@@ -50,7 +56,7 @@ def write_tags(emotify: Path, music: Path) -> None:
             out.writerow(["me", path, genre])
             for emotion in emotions:
                 if marks[before + i, emotion] > SHARE * listeners[before + i]:
-                    out.writerow(["listeners", path, emotion.replace("_", " ")])
+                    out.writerow(["listeners", path, PLAIN[emotion]])
 
 
 def take_shots(address: str, folder: Path) -> None:
@@ -82,9 +88,10 @@ def take_shots(address: str, folder: Path) -> None:
             page.screenshot(path=folder / f"{name}.png")
             page.close()
 
-        def said(page, *tags):
+        def said(page, answer, *tags):
+            page.get_by_text("unlikely tags").first.click()
             for tag in tags:
-                page.locator(f'[data-tag="{tag}"]').get_by_text("Yes").click()
+                page.locator(f'[data-tag="{tag}"] button').filter(has_text=answer).first.click()
                 page.wait_for_timeout(1000)
             page.evaluate("scrollTo(0, 0)")
 
@@ -92,10 +99,10 @@ def take_shots(address: str, folder: Path) -> None:
         page.locator(".hit .play").nth(1).click()
         kept(page, "page-search")
         page = opened(track, ".tag-row", height=860)
-        said(page, "pop")
+        said(page, "No", "classical")
         kept(page, "page-track")
         page = opened(track, ".tag-row", height=860, scheme="dark")
-        said(page, "pop", "nostalgia")
+        said(page, "Yes", "pop", "nostalgic")
         page.locator('[data-tag="classical"] .why-button').click()
         kept(page, "page-why")
         kept(opened("#/teach?tag=rock", ".question", height=700, scheme="dark"), "page-teach")
@@ -107,7 +114,7 @@ def take_shots(address: str, folder: Path) -> None:
         narrow = {"width": 390, "height": 844}
         kept(opened("#/search?q=nostalgic", ".hit", **narrow), "narrow-1")
         page = opened(track, ".tag-row", scheme="dark", **narrow)
-        said(page, "pop")
+        said(page, "No", "classical")
         page.mouse.wheel(0, 330)
         kept(page, "narrow-2")
         kept(opened("#/write", ".write-kinds", **narrow), "narrow-3")

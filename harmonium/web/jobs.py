@@ -43,6 +43,7 @@ WORDS = {
     "train": "Training a model",
     "write": "Writing tags to files",
 }
+TRAINING = ("import", "train")
 RESUMABLE = ("index", "tag", "write")  # a restarted server continues them; training would restart
 REPORT_SECONDS = 0.2  # time between two progress reports
 NICENESS = 10  # jobs run at this niceness, so that the server answers first
@@ -96,11 +97,14 @@ class Jobs:
             return self._shown(self._record(number))
 
     def start(self, kind: str, asked: dict[str, Any], *, create: bool = False) -> Record:
-        """Start a job; only one of each kind runs at a time."""
+        """Start a job; only one of each kind runs at a time, and only one that trains."""
         self._service.library(create=create)
+        alike = TRAINING if kind in TRAINING else (kind,)
         with self._lock:
-            if any(one["kind"] == kind and one["state"] in UNFINISHED for one in self._all()):
-                raise LibraryError(f"{WORDS[kind]} is already running. Wait, or stop it first.")
+            for one in self._all():
+                if one["kind"] in alike and one["state"] in UNFINISHED:
+                    message = f"{WORDS[one['kind']]} is already running. Wait, or stop it first."
+                    raise LibraryError(message)
             record = {
                 "id": max((one["id"] for one in self._all()), default=0) + 1,
                 "kind": kind,

@@ -432,6 +432,12 @@ def test_one_job_of_a_kind_at_a_time_and_of_a_folder_that_is_there(world):
     stopped = client.post(f"jobs/{first['id']}/stop")
     assert stopped.status_code == 200
     assert finished(client, first)["state"] in ("stopped", "done")
+    first = client.post("train", json={}).json()
+    second = client.post("import", json={"fields": ["genre"]})
+    assert second.status_code == 409
+    assert "Training a model" in second.json()["error"]["message"]
+    client.post(f"jobs/{first['id']}/stop")
+    finished(client, first)
     answer = client.post("index", json={"folder": str(folder / "nowhere")})
     assert answer.status_code == 400
     assert answer.json()["error"]["field"] == "folder"

@@ -19,6 +19,7 @@ from harmonium.data.tag_names import NO_TAG, artist_key, kind_of, normalise_tag
 from harmonium.errors import DataError
 from harmonium.estimators.model_files import sigmoid
 from harmonium.library.library import Library
+from harmonium.library.store.opinions import is_asked
 from harmonium.library.tagger import Tagger, builtin_extractor, builtin_model, log_odds
 
 N_FOLDS = 5  # the members of a model, and the folds that they have not seen
@@ -99,6 +100,25 @@ def tracks_without_genre(
             if names and all(kind_of(name, kinds) == NO_TAG for name in names):
                 found.add(track.id)
     return np.array(sorted(found - known.keys()), np.int64)
+
+
+def tracks_with_only_genres(
+    library: Library, opinions: pl.DataFrame, kinds: Mapping[str, str]
+) -> Ids:
+    """The tracks that nobody has described, but whose files name a genre: of all else, nothing."""
+    files = [one.name for one in library.opinions.people() if one.kind == "file"]
+    genres = [tag for tag in opinions["tag"].unique() if kind_of(tag, kinds) == "genre"]
+    from_files = pl.col("person").is_in(files) & pl.col("tag").is_in(genres)
+    described = opinions.filter(~from_files & ~is_asked(library))["track_id"].to_numpy()
+    return np.setdiff1d(opinions.filter(from_files)["track_id"].to_numpy(), described)
+
+
+def count_without(judged: pl.DataFrame, ids: Ids, undescribed: Ids) -> dict[str, int]:
+    """Tag → the tracks that lack it: the described ones without a vote for it, and rejections."""
+    elsewhere = pl.col("track_id").is_in(pl.Series(undescribed).implode())
+    absent = (pl.col("label") == 0).cast(pl.Int64)
+    n = pl.when(elsewhere).then(absent).otherwise(absent - 1).sum() + len(ids) - len(undescribed)
+    return dict(judged.group_by("tag").agg(n).iter_rows())
 
 
 class Hyperparameters(NamedTuple):

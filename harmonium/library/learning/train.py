@@ -31,8 +31,10 @@ from harmonium.library.learning.examples import (
     ExcludedTag,
     TrainingSet,
     choose_vocabulary,
+    count_without,
     read_training_set,
     row_blocks,
+    tracks_with_only_genres,
     tracks_without_genre,
 )
 from harmonium.library.learning.fitting import (
@@ -183,7 +185,12 @@ class _Task:
         n_others = len(ids) - len(without) - options.min_examples
         n_with = dict(judged.filter(pl.col("label") == 1)["tag"].value_counts().iter_rows())
         are_genres = [kind_of(tag, kinds) == "genre" and n_with[tag] <= n_others for tag in tags]
-        unknown = (without, np.array(are_genres))
+        only_genres = tracks_with_only_genres(library, opinions, kinds)
+        # A tag that hardly any other track lacks can only be told from these.
+        n_without = count_without(judged, ids, np.union1d(only_genres, answered))
+        least = options.min_examples
+        others = [kind_of(tag, kinds) != "genre" and n_without[tag] >= least for tag in tags]
+        unknown = [(without, np.array(are_genres)), (only_genres, np.array(others))]
 
         def labels(some: Ids) -> Floats:
             first, last = np.searchsorted(tracks, [some[0], some[-1] + 1])

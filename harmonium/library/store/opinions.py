@@ -544,16 +544,16 @@ def label_matrix(
     tags: Sequence[str],
     column: str = "label",
     only_answered: Ids | None = None,
-    unknown: tuple[Ids, Mask] | None = None,
+    unknown: Sequence[tuple[Ids, Mask]] = (),
 ) -> Floats:
     """The labels, or verdicts, of tracks with these sorted ids, (n, n_tags): 0 without a vote."""
     # Of the tracks ``only_answered`` (see `only_answered_tracks`) it is NaN without a vote; and so
-    # it is of the ``unknown`` tracks for some tags, (n_tags,).
+    # it is of the ``unknown`` tracks for some tags, (n_tags,), each.
     Y = np.zeros((len(ids), len(tags)), np.float32)
     if only_answered is not None:
         Y[np.isin(ids, only_answered)] = np.nan
-    if unknown is not None:
-        Y[np.ix_(np.isin(ids, unknown[0]), unknown[1])] = np.nan
+    for some, which in unknown:
+        Y[np.ix_(np.isin(ids, some), which)] = np.nan
     places = pl.DataFrame(
         {"tag": list(tags), "place": np.arange(len(tags))}, schema_overrides={"tag": pl.String}
     )

@@ -384,6 +384,31 @@ def test_tracks_of_which_only_a_word_without_meaning_is_said_are_unknown_for_gen
     assert not np.isnan(jazz[~np.isin(task.ids, [42, 43])]).any()
 
 
+def test_a_genre_in_a_file_says_nothing_about_moods(library, tmp_path):
+    ids, *_ = small_library.fill(library, tagged=0, people=())
+    say = library.opinions.say
+    with library.begin():
+        change = new_change(library)
+        library.opinions.add_triples(
+            pl.DataFrame({"person": "files", "track_id": ids[:60], "tag": ["jazz", "rock"] * 30}),
+            change=change,
+            kind="file",
+        )
+        for number in range(1, 21):
+            say("ann", number, ["calm", "jazz"] if number % 2 else ["own", "rock"], change=change)
+        say("ann", 21, absent=["calm"], change=library.changes.begin("review", ""))
+    task = train_module._Task.read(library, TrainingOptions(), tmp_path)
+    labels = dict(zip(task.examples.tags, task.examples.Y.T, strict=True))
+    assert labels["calm"][:21].tolist() == [1, 0] * 10 + [0]  # described, and answered
+    assert np.isnan(labels["calm"][21:]).all()
+    assert not np.isnan(labels["jazz"]).any()
+    with library.begin():
+        for number in range(1, 21):
+            say("bob", number, ["calm"], change=new_change(library))
+    task = train_module._Task.read(library, TrainingOptions(min_share=0), tmp_path)
+    assert not np.isnan(task.examples.Y[:, task.examples.tags.index("calm")]).any()
+
+
 def test_a_table_with_other_or_nothing_as_the_genre_still_gives_moods(library, tmp_path):
     """Where most tracks have one of several genres, it is unknown of the others; else absent."""
     small_library.fill(library, tagged=0, people=())
