@@ -71,7 +71,8 @@ class HarmoniumPlugin(BeetsPlugin):
 
     def tag_items(self, lib: Library, opts: Any, args: list[str]) -> None:
         """Tag the items that a query finds, and write their files if beets is set to write."""
-        items = [one for one in lib.items(args) if opts.force or one.get("energy") is None]
+        done = ("energy", "harmonium")
+        items = [one for one in lib.items(args) if opts.force or not any(map(one.get, done))]
         errors, tagged = Console(stderr=True), self._with_new_values(items)
         bar: Iterable[Item] = track(tagged, "Tagging", len(items), console=errors, transient=True)
         try:

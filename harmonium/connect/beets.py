@@ -92,7 +92,8 @@ class ItemTagger:
             yield TaggedItem(path, wanted.get(number, {}), library.audio_features(number))
         others = [path for path in paths if path not in tracks]
         there = [path for path in others if Path(path).is_file()]
-        yield from (TaggedItem(path, {}, {}, "is missing") for path in {*others} - {*there})
+        missing = sorted({*others} - {*there})
+        yield from (TaggedItem(path, {}, {}, "is missing") for path in missing)
         if there:
             tagged = tag_files(library, there, sound_only=True, lowest=True)
             for file in tagged:
@@ -150,9 +151,17 @@ def import_from_beets(
     path : the file of beets' library, which is only read; by default that of beets' settings
     person, how : whose tags they are, and the other options of `imports.import_rows`
     """
+    if path is None:
+        try:
+            from beets import config
+        except ImportError:
+            raise DataError(
+                "beets is not installed here. Name its library: harmonium import --from-beets FILE"
+            ) from None
+        path = config["library"].as_filename()
     report = ImportReport()
     rows: list[dict[str, str]] = []
-    for item in _read_items(_usual_library() if path is None else Path(path).expanduser()):
+    for item in _read_items(Path(path).expanduser()):
         values, given = _values(item), {normalise_tag(tag): tag for tag in item[GIVEN]}
         for name in ("genre", "mood", "grouping"):
             tags = values[name] if name in LISTS else tags_in_comment(values[name])
@@ -168,17 +177,6 @@ def import_from_beets(
     return import_rows(library, frame, report, "beets", person=person, **how)
 
 
-def _usual_library() -> Path:
-    try:
-        from beets import config
-    except ImportError:
-        raise DataError(
-            "beets is not installed here, so its settings are not known. Name its library: "
-            "harmonium import --from-beets LIBRARY.db"
-        ) from None
-    return Path(config["library"].as_filename())
-
-
 def _read_items(file: Path) -> list[dict[str, Any]]:
     """The items of beets' library: path, and the fields that may hold tags."""
     fixed = ("genres", "grouping", "comments")
@@ -192,8 +190,8 @@ def _read_items(file: Path) -> list[dict[str, Any]]:
     items = []
     for number, path, *values in rows:
         item = {"path": os.fsdecode(path), **dict(zip(fixed, values, strict=True))}
-        lists = {key: flexible.get((key, number)) for key in ("mood", GIVEN)}
-        for key, text in {"genres": item["genres"], **lists}.items():
-            item[key] = [part for part in re.split(r"\\␀|; ", text or "") if part]
+        item |= {key: flexible.get((key, number)) for key in ("mood", GIVEN)}
+        for key in ("genres", "mood", GIVEN):
+            item[key] = [part for part in re.split(r"\\␀|; ", item[key] or "") if part]
         items.append(item)
     return items

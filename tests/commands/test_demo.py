@@ -65,7 +65,8 @@ def test_tagging_a_file_of_it_does_not_wait_for_jax(demo):
     assert done.returncode == 0, done.stderr
     assert str(song) in done.stdout
     loaded = {name.partition(".")[0] for name in done.stderr.split()}
-    assert {"jax", "sklearn", "matplotlib"}.isdisjoint(loaded)
+    assert {"jax", "sklearn", "matplotlib", "beets"}.isdisjoint(loaded)
+    assert "harmonium.connect" not in done.stderr.split()
 
 
 def test_the_library_is_as_commands_make_it(demo):
