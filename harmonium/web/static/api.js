@@ -52,9 +52,9 @@ export const get = (path, params, signal) => request("GET", address(path, params
 export const post = (path, body = {}, signal) =>
   request("POST", address(path), { body: JSON.stringify(body), type: "application/json", signal });
 
-export const put = (path, body) => request("PUT", address(path), { body: JSON.stringify(body), type: "application/json" });
+export const put = (path, body, params) => request("PUT", address(path, params), { body: JSON.stringify(body), type: "application/json" });
 
-export const remove = (path) => request("DELETE", address(path));
+export const remove = (path, params) => request("DELETE", address(path, params));
 
 /** Upload a file; the server does not keep it. */
 export const postFile = (file, signal) =>

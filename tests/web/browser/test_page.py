@@ -83,6 +83,29 @@ def test_a_result_is_a_playlist_and_leads_to_what_is_alike(page, address):
     expect(page.locator(".hit-score").first).to_contain_text("%")
 
 
+def test_a_path_is_saved_opened_and_deleted(page, address):
+    go(page, address, "#/search?like=3")
+    page.get_by_role("link", name="Path from here").click()
+    expect(page.locator(".around")).to_contain_text("choose where the path from Song 12 ends")
+    page.get_by_role("link", name="Path to Song 44").click()
+    expect(page.locator(".around")).to_contain_text("from Song 12 to Song 44")
+    titles = page.locator(".hit-title")
+    expect(titles).to_have_count(20)
+    assert [titles.first.inner_text(), titles.last.inner_text()] == ["Song 12", "Song 44"]
+    page.get_by_label("Stops").select_option("10")
+    expect(titles).to_have_count(10)
+    page.get_by_role("button", name="Save", exact=True).click()
+    page.get_by_label("Name").fill("Way home")
+    page.get_by_role("dialog").get_by_role("button", name="Save").click()
+    go(page, address, "#/search?q=bass&order=smooth")
+    expect(page.locator(".hit-score").first).to_contain_text("%")
+    page.get_by_role("link", name="Way home").click()
+    expect(titles).to_have_count(10)
+    expect(titles.last).to_have_text("Song 44")
+    page.get_by_role("button", name="Delete Way home").click()
+    expect(page.get_by_role("link", name="Way home")).to_have_count(0)
+
+
 @pytest.fixture(scope="module")
 def heard(music, tmp_path_factory):
     """The address of the same library, with a model that knows audio features."""

@@ -9,10 +9,13 @@ import { Bar, Cover, Empty, IconButton, Problem, TagChip, View, Waiting } from "
 import { Icon } from "../components/icons.js";
 import { News } from "../components/news.js";
 import { PlayButton } from "../components/player.js";
+import { SavedSearches, SaveDialog } from "../components/saved.js";
 import { TagField } from "../components/tag-field.js";
 
 const PAGE = 50;
 const FACETS = 5; // of each kind
+const STOPS = [10, 20, 40, 80]; // of a path
+const SMOOTH = 50; // tracks of a smooth order
 /** Longer lists are not loaded again when the library changes. */
 const MAX_AGAIN = 500;
 
@@ -20,7 +23,10 @@ const MAX_AGAIN = 500;
 const found = cell({ key: null, total: 0, hits: [], facets: [] });
 
 /** The parameters of the routes search, facets and playlist. */
-const filterOf = ({ q, name, like, min_probability }) => ({ q, name, like, min_probability: min_probability ?? minProbability(q) });
+const filterOf = ({ q, name, like, from, to, stops, order, min_probability }) => ({
+  q, name, like, min_probability: min_probability ?? minProbability(q),
+  ...(from && to ? { from, to, stops: stops ?? STOPS[1] } : order === "smooth" ? { order, stops: stops ?? SMOOTH } : {}),
+});
 
 /** The lowest probability to show: 0.3 for one tag, and less for several, whose probabilities multiply. */
 function minProbability(q) {
@@ -37,7 +43,8 @@ export function Search({ params }) {
   const [loading, setLoading] = useState(state.key !== key);
   const latest = useRef(key);
   latest.current = key;
-  const query = { ...filterOf(params), order: params.order || (params.like ? "likeness" : params.q ? "probability" : "name") };
+  const isPath = !!(params.from && params.to);
+  const query = { ...filterOf(params), order: isPath ? null : params.order || (params.like ? "likeness" : params.q ? "probability" : "name") };
 
   const load = async (offset, limit = PAGE, again = false) => {
     setLoading(!again);
@@ -65,38 +72,44 @@ export function Search({ params }) {
 
   const show = (change) => go("search", null, { ...params, ...change });
   const here = state.key === key ? state : null;
-  const by = query.order.replace(/^-/, "");
+  const by = (query.order ?? "").replace(/^-/, "");
+  const [saving, setSaving] = useState(false);
   const features = FEATURES.has(by) || state.hits.some((hit) => "energy" in hit.features) ? [...FEATURES.keys()] : [];
   return html`<${View} title="Search" hidden=${true} wide=${true}>
     <${News} />
     <${SearchBox} params=${params} show=${show} features=${features.length > 0} />
     <div class="search">
-      <${Facets} facets=${state.facets} total=${state.n_tags} q=${params.q ?? ""} show=${show} known=${state.key !== null} />
+      <div class="facets"><${SavedSearches} />
+      <${Facets} facets=${state.facets} total=${state.n_tags} q=${params.q ?? ""} show=${show} known=${state.key !== null} /></div>
       <section class="results" aria-labelledby="found" aria-busy=${String(loading)}>
         ${error ? html`<h2 id="found" class="vh">Results</h2><${SearchProblem} error=${error} params=${params} retry=${() => load(0)} />` : html`
           <div class="results-head">
             <h2 id="found">${state.key === null ? "Tracks" : `${count(state.total)} ${state.total === 1 ? "track" : "tracks"}`}</h2>
-            <${Around} params=${params} hits=${state.hits} />
+            <${Around} params=${params} />
             <div class="results-tools">
-              <label class="inline">Order <select value=${query.order} onChange=${(event) => show({ order: event.target.value })}>
+              ${isPath ? html`<label class="inline">Stops <select value=${query.stops} onChange=${(event) => show({ stops: event.target.value })}>
+                ${STOPS.map((n) => html`<option value=${n}>${n}</option>`)}</select></label>` : html`<label class="inline">Order <select value=${query.order} onChange=${(event) => show({ order: event.target.value })}>
                 ${params.q && html`<option value="probability">most likely first</option>`}
                 ${params.like && html`<option value="likeness">most similar first</option>`}
                 <option value="name">by name</option>
                 <option value="added">newest first</option>
+                <option value="smooth">smooth by sound</option>
                 ${features.length > 0 && [["", "most"], ["-", "least"]].map(([sign, word]) => html`<optgroup label=${`${word} first`}>
                   ${features.map((name) => html`<option value=${sign + name}>${word} ${name}</option>`)}</optgroup>`)}
-              </select></label>
-              <a class="button quiet" href=${address("/playlist", { ...query })} download><${Icon} name="download" /> Playlist</a>
+              </select></label>`}
+              <button class="button quiet" onClick=${() => setSaving(true)}><${Icon} name="plus" /> <span class="word">Save</span></button>
+              <a class="button quiet" href=${address("/playlist", { ...query })} download><${Icon} name="download" /> <span class="word">Playlist</span></a>
             </div>
           </div>
           ${state.key === null ? html`<${Waiting} rows=${10} />` : html`
             <${Notes} state=${state} params=${params} show=${show} />
             ${state.total === 0 && here ? html`<${Nothing} params=${params} show=${show} />`
-              : html`<${Hits} state=${state} searching=${!!(params.q || params.like)} by=${FEATURES.has(by) ? by : null} />`}
+              : html`<${Hits} state=${state} searching=${!!(params.q || params.like || isPath)} from=${params.from && !params.to ? params : null} by=${FEATURES.has(by) ? by : null} />`}
             ${here && state.hits.length < state.total && html`<${More} load=${() => load(state.hits.length)} loading=${loading} left=${state.total - state.hits.length} />`}`}
         `}
       </section>
     </div>
+    ${saving && html`<${SaveDialog} query=${query} suggested=${params.q ?? params.name ?? (isPath ? "Path" : "")} onClose=${() => setSaving(false)} />`}
   <//>`;
 }
 
@@ -141,11 +154,18 @@ function SearchBox({ params, show, features }) {
 const tags = () => tagList.value;
 
 /** What the result is based on besides tags: a name, or a similar track. */
-function Around({ params, hits }) {
-  const like = useLoad((signal) => (params.like ? get(`/tracks/${params.like}`, {}, signal) : Promise.resolve(null)), [params.like]);
+function Around({ params }) {
+  const ids = [params.like ?? params.from, params.to];
+  const tracks = useLoad((signal) => Promise.all(ids.map((id) => (id ? get(`/tracks/${id}`, {}, signal) : null))), ids);
+  const name = (i) => html`<a href=${href("track", ids[i])}>${tracks.data?.[i] ? titleOf(tracks.data[i]) : "…"}</a>`;
+  const stop = (label) => html`<${IconButton} icon="close" label=${label} onClick=${() => go("search", null, { ...params, like: null, from: null, to: null, stops: null, order: null })} />`;
   if (params.like) {
-    return html`<span class="around">similar to <a href=${href("track", params.like)}>${like.data ? titleOf(like.data) : "…"}</a>
-      <${IconButton} icon="close" label="Stop searching by similarity" onClick=${() => go("search", null, { ...params, like: null, order: null })} /></span>`;
+    return html`<span class="around"><span>similar to ${name(0)}</span>
+      ${stop("Stop searching by similarity")} <a href=${href("search", null, { from: params.like })}>Path from here …</a></span>`;
+  }
+  if (params.from) {
+    return html`<span class="around"><span>${params.to ? html`on a path by sound from ${name(0)} to ${name(1)}` : html`choose where the path from ${name(0)} ends (→)`}</span>
+      ${stop("Leave the path")}</span>`;
   }
   return params.name ? html`<span class="around">with “${params.name}” in title, artist or file name</span>` : null;
 }
@@ -165,8 +185,8 @@ function Facets({ facets: counted, total, q, show, known }) {
   };
   const groups = byKind(facets).map(([kind, some]) => [kind, all ? some : some.filter((facet, i) => i < FACETS || stands(q, facet.tag) !== null)]);
   const nShown = groups.reduce((sum, [, some]) => sum + some.length, 0);
-  if (known && !facets.length) return html`<div class="facets"></div>`;
-  return html`<section class="facets" aria-labelledby="facets">
+  if (known && !facets.length) return null;
+  return html`<section aria-labelledby="facets">
     <h2 id="facets">Narrow by tag</h2>
     ${!known && html`<${Waiting} rows=${8} />`}
     <div class="facet-groups">${groups.map(([kind, some]) => html`<h3 id=${`facets-${kind}`}>${KINDS.get(kind) ?? kind}</h3><ul key=${kind} aria-labelledby=${`facets-${kind}`}>${some.map((facet) => {
@@ -208,7 +228,7 @@ function SearchProblem({ error, params, retry }) {
   <//>`;
 }
 
-function Hits({ state, searching, by }) {
+function Hits({ state, searching, by, from }) {
   const onKeyDown = (event) => {
     if (event.key !== "ArrowDown" && event.key !== "ArrowUp") return;
     const titles = [...event.currentTarget.querySelectorAll(".hit-title")];
@@ -217,12 +237,12 @@ function Hits({ state, searching, by }) {
     if (next) { next.focus(); event.preventDefault(); }
   };
   return html`<ol class=${searching || by ? "hits" : "hits unscored"} onKeyDown=${onKeyDown}>
-    ${state.hits.map((hit) => html`<${Hit} key=${hit.id} hit=${hit} queue=${state.hits} searching=${searching} by=${by} />`)}
+    ${state.hits.map((hit) => html`<${Hit} key=${hit.id} hit=${hit} queue=${state.hits} searching=${searching} by=${by} from=${from} />`)}
   </ol>`;
 }
 
 /** One track of a list, with its probability, or with the audio feature that it is ordered by. */
-export function Hit({ hit, queue, searching = false, by = null }) {
+export function Hit({ hit, queue, searching = false, by = null, from = null }) {
   const score = hit.probability ?? null, similarity = hit.similarity ?? null;
   return html`<li class="hit">
     <span class="hit-play"><${Cover} track=${hit} /><${PlayButton} track=${hit} queue=${queue} /></span>
@@ -235,7 +255,8 @@ export function Hit({ hit, queue, searching = false, by = null }) {
       : searching && score !== null ? html`<${Bar} p=${score} kind="small" /><span>${percent(score)}<span class="vh"> likely</span></span>`
       : searching && similarity !== null ? html`<span>${percent(similarity)}<span class="vh"> similar</span></span>` : null}</div>
     <span class="hit-time soft num">${clock(hit.duration)}</span>
-    <a class="icon-button hit-alike" href=${href("search", null, { like: hit.id })} aria-label=${`More like ${titleOf(hit)}`} title="More like this"><${Icon} name="alike" /></a>
+    ${from ? String(hit.id) !== from.from && html`<a class="icon-button hit-alike" href=${href("search", null, { from: from.from, to: hit.id })} aria-label=${`Path to ${titleOf(hit)}`} title="Path to this track"><${Icon} name="path" /></a>`
+      : html`<a class="icon-button hit-alike" href=${href("search", null, { like: hit.id })} aria-label=${`More like ${titleOf(hit)}`} title="More like this"><${Icon} name="alike" /></a>`}
   </li>`;
 }
 

@@ -1,0 +1,53 @@
+// Searches with a name: a list of them, and a dialog that saves one.
+
+import { html, useState } from "../vendor/preact.js";
+import { get, put, remove } from "../api.js";
+import { href } from "../router.js";
+import { changeCount, complain, useChange, useLoad } from "../state.js";
+import { IconButton } from "./bits.js";
+import { Dialog } from "./dialog.js";
+import { toastUndo } from "./toast.js";
+
+/** The saved searches; a click opens one. */
+export function SavedSearches() {
+  const { data, reload } = useLoad((signal) => get("/searches", {}, signal), []);
+  useChange(changeCount, reload);
+  const drop = async (name) => {
+    try {
+      const { change } = await remove("/searches", { title: name });
+      toastUndo(`${name} is deleted.`, change, reload);
+      reload();
+    } catch (error) { complain(error); }
+  };
+  if (!data?.searches.length) return null;
+  return html`<section class="saved" aria-labelledby="saved"><h2 id="saved">Saved searches</h2>
+    <div class="facet-groups"><ul>${data.searches.map((one) => html`<li key=${one.name} class="facet">
+      <a class="facet-add" href=${href("search", null, one.query)} title=${one.words}><span class="facet-name">${one.name}</span></a>
+      <${IconButton} icon="close" label=${`Delete ${one.name}`} class="icon-button facet-not" onClick=${() => drop(one.name)} /></li>`)}</ul></div>
+  </section>`;
+}
+
+/** Save the present search; `query` has the parameters of the route. */
+export function SaveDialog({ query, suggested, onClose }) {
+  const [title, setTitle] = useState(suggested);
+  const [limit, setLimit] = useState(query.stops ?? 100);
+  const [error, setError] = useState(null);
+  const run = async (event) => {
+    event.preventDefault();
+    try {
+      const { change } = await put("/searches", undefined, { ...query, title: title.trim(), limit });
+      onClose();
+      toastUndo(`${title.trim()} is saved.`, change);
+      changeCount.set((n) => n + 1);
+    } catch (problem) { setError(problem); }
+  };
+  return html`<${Dialog} title="Save this search" onClose=${onClose}>
+    <form class="save-search" onSubmit=${run}>
+      <p>It finds its tracks anew each time you open it. “harmonium playlists” writes all saved searches as playlists.</p>
+      <label>Name <input type="text" value=${title} maxlength="200" required onInput=${(event) => setTitle(event.target.value)} /></label>
+      <label>Tracks at most <input type="number" min="2" max="500" required value=${limit} onInput=${(event) => setLimit(event.target.value)} /></label>
+      ${error && html`<p class="bad" role="alert">${error.message}</p>`}
+      <div class="dialog-buttons"><button type="button" onClick=${onClose}>Cancel</button><button class="primary" disabled=${!title.trim()}>Save</button></div>
+    </form>
+  <//>`;
+}
