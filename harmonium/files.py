@@ -41,9 +41,11 @@ def atomic_file(path: Path) -> Iterator[BinaryIO]:
         with suppress(OSError):
             shutil.copymode(path, part)
         part.replace(path)
-    except BaseException:
+    except BaseException as error:
         with suppress(OSError):
             part.unlink(missing_ok=True)
+        if isinstance(error, OSError) and not error.filename:
+            error.filename = os.fspath(path)  # a full disk does not say which file was too much
         raise
 
 

@@ -18,7 +18,7 @@ from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from pathlib import Path
-from typing import Any, BinaryIO, Self
+from typing import Any, Self
 
 import numpy as np
 
@@ -33,6 +33,7 @@ from harmonium.engine import (
     TaskOutcome,
     TimedOut,
     WorkerDied,
+    pickled,
 )
 from harmonium.errors import AudioError, DataError, HarmoniumError, readable
 from harmonium.files import atomic_file, check_writable, enable_write_ahead_log, open_file
@@ -225,7 +226,9 @@ def iterate_files(
     extractor = get_extractor(extractor)
     n_features = len(extractor.feature_names)
     serial = engine == "serial" or isinstance(engine, Serial)
-    read = partial(_read, extractor if serial else _pickled(extractor), start)
+    # Pickled once, not for each file.
+    sent = extractor if serial else pickled(extractor, f"The extractor '{extractor.name}'")
+    read = partial(_read, sent, start)
     where = "the middle" if start is None else f"{start:g} s"
     recipe = f"{extractor.version}; from {where}"
     under_way: dict[int, tuple[str, Steps]] = {}
@@ -351,17 +354,6 @@ def _read(extractor: Extractor | bytes, start: float | None, request: Request) -
         return None, None, "needs more memory than there is."
 
 
-def _pickled(extractor: Extractor) -> bytes:
-    """The extractor as it goes to workers: pickled once, not for each file."""
-    try:
-        return pickle.dumps(extractor)
-    except Exception as error:
-        raise EngineError(
-            f"The extractor '{extractor.name}' cannot be sent to other processes ({error}). Define "
-            "its function at the top of a module, or work in this process with engine='serial'."
-        ) from error
-
-
 @lru_cache(maxsize=4)
 def _unpickled(data: bytes) -> Extractor:
     """The extractor in a worker; the same object for all files, so that it can keep things."""
@@ -383,7 +375,7 @@ def write_features(path: PathLike, extraction: Extraction) -> None:
       UTF-8 is written as ``\\xNN``; Parquet then has all paths as they are in ``path_bytes``.
     - .npz: ``path`` (n,), ``X`` (n, n_features) and ``columns`` (n_features,)
 
-    DataError for another ending, or if the file cannot be written.
+    DataError for another ending or a folder that cannot be written to; OSError for a full disk.
     """
     import polars as pl
 
@@ -393,7 +385,7 @@ def write_features(path: PathLike, extraction: Extraction) -> None:
     columns = [pl.Series("path", map(readable, paths), pl.String)]
     if ending == ".parquet" and any(readable(name) != name for name in paths):
         columns.append(pl.Series("path_bytes", map(os.fsencode, paths), pl.Binary))
-    with _new_file(path) as file:
+    with atomic_file(Path(path)) as file:
         if ending == ".npz":
             np.savez(file, path=np.array(paths, str), X=X, columns=np.array(names, str))
             return
@@ -407,19 +399,8 @@ def write_failures(path: PathLike, failures: Iterable[FileFeatures]) -> None:
 
     rows = [(readable(failure.path), failure.reason) for failure in failures]
     schema = {"path": pl.String, "reason": pl.String}
-    with _new_file(path) as file:
+    with atomic_file(Path(path)) as file:
         pl.DataFrame(rows, schema=schema, orient="row").write_csv(file)
-
-
-@contextmanager
-def _new_file(path: PathLike) -> Iterator[BinaryIO]:
-    try:
-        with atomic_file(Path(path)) as file:
-            yield file
-    except OSError as error:
-        raise DataError(
-            f"'{readable(path)}' cannot be written: {error.strerror or error}."
-        ) from error
 
 
 # The cache

@@ -6,6 +6,7 @@ docs/features.md says which engines there are, and what becomes of a task whose 
 """
 
 import os
+import pickle
 from abc import abstractmethod
 from collections import deque
 from collections.abc import Callable
@@ -81,6 +82,17 @@ def available_cores() -> int:
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
+
+
+def pickled(thing: object, what: str) -> bytes:
+    """The bytes by which something goes to other processes; EngineError if that cannot be."""
+    try:
+        return pickle.dumps(thing, pickle.HIGHEST_PROTOCOL)
+    except Exception as error:
+        raise EngineError(
+            f"{what} cannot be sent to other processes ({error}). Define functions and classes at "
+            "the top of a module, not inside other functions, or use engine='serial'."
+        ) from error
 
 
 def make_executor(

@@ -22,7 +22,7 @@ from multiprocessing.connection import Connection, wait
 from queue import Empty, SimpleQueue
 from typing import Any, TypeVar
 
-from harmonium.engine import Engine, EngineError, TimedOut, WorkerDied
+from harmonium.engine import Engine, EngineError, TimedOut, WorkerDied, pickled
 
 T = TypeVar("T")
 
@@ -104,7 +104,8 @@ class Processes(Engine):
     def submit(self, fn: Callable[..., T], /, *args: Any, **kwargs: Any) -> Future[T]:
         """Have ``fn(*args, **kwargs)`` done by a worker; EngineError if it cannot be pickled."""
         future: Future[T] = Future()
-        message = _pickled(fn, args, kwargs)
+        what = f"{getattr(fn, '__name__', fn)!r} or its arguments"
+        message = pickled((fn, args, kwargs), what)
         with self._lock:
             if self._closing:
                 raise RuntimeError("cannot submit to an executor that was shut down")
@@ -237,17 +238,6 @@ def _death(exit_code: int | None) -> WorkerDied:
     error = WorkerDied(f"the process that worked on it died ({how})")
     error.exit_code = exit_code
     return error
-
-
-def _pickled(fn: Callable[..., Any], args: Any, kwargs: Any) -> bytes:
-    try:
-        return pickle.dumps((fn, args, kwargs), pickle.HIGHEST_PROTOCOL)
-    except Exception as error:
-        raise EngineError(
-            f"{getattr(fn, '__name__', fn)!r} or its arguments cannot be sent to another process "
-            f"({error}). Define functions and classes at the top of a module, not inside other "
-            "functions, or use engine='serial'."
-        ) from error
 
 
 # Inside a worker process.
