@@ -95,20 +95,14 @@ class FileFeatures:
 class Extraction:
     """The features of many files, in the order of their paths."""
 
-    features: Floats
-    """(n_usable, n_features)"""
-    paths: tuple[str, ...]
-    """The file of each row."""
-    rows: Ids
-    """(n_usable,) the place of each row's file among the paths given."""
-    feature_names: tuple[str, ...]
-    """What each column is."""
+    features: Floats  # (n_usable, n_features)
+    paths: tuple[str, ...]  # the file of each row
+    rows: Ids  # (n_usable,) the place of each row's file among the paths given
+    feature_names: tuple[str, ...]  # what each column is
     failures: tuple[FileFeatures, ...]
     """The files that could not be used, in order, with the reasons."""
-    n_cached: int
-    """How many rows came from the cache."""
-    heads: Floats
-    """(n_usable, n_heads) the tag probabilities of the extractor, if it is a tagger."""
+    n_cached: int  # how many rows came from the cache
+    heads: Floats  # (n_usable, n_heads) the tag probabilities of the extractor, if it is a tagger
 
 
 def extract_files(

@@ -83,8 +83,7 @@ class Server:
         self.user = unquote(parts.username)
         self.host = parts.hostname
         base = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path.rstrip('/')}"
-        self.base = base.removesuffix("/rest")
-        """Its address, without the user."""
+        self.base = base.removesuffix("/rest")  # its address, without the user
         self._opener = urllib.request.build_opener(_NoRedirect())
         self._password: str | None = None
         self._ask, self._plain = password, False

@@ -500,8 +500,7 @@ class KnownFiles:
         self.by_id: dict[int, Track] = {}
         self.copies: dict[str, Track] = {}
         """Path → another file with the sound of the track whose number it has."""
-        self.displaced: set[int] = set()
-        """Tracks at whose path there is another sound now."""
+        self.displaced: set[int] = set()  # tracks at whose path there is another sound now
         columns = ("id", "path", "path_bytes", "sound", "size", "modified", "state")
         for row in connection.execute(sa.select(*(track.c[name] for name in columns))):
             about = {name: getattr(row, name) for name in ("id", "sound", "size", "modified")}

@@ -71,28 +71,21 @@ class Library:
 
     def __init__(self, engine: sa.Engine, place: str, wait: float | None = None) -> None:
         self.engine = engine
-        self.place = place
-        """Where it is, without a password."""
+        self.place = place  # where it is, without a password
         self._connections = _Connections()
         self._wait = database.BUSY_SECONDS if wait is None else wait
         self._writing = threading.Lock()
         """Threads wait for it, and not each with a connection that readers need."""
         self._lock = threading.Lock()
         self._snapshot: Snapshot | None = None
-        self.tracks = Tracks(self)
-        """The pieces of music."""
-        self.opinions = Opinions(self)
-        """What people say about them."""
-        self.changes = Changes(self)
-        """What was done, and how it is undone."""
-        self.models = Models(self)
-        """The models that were trained."""
-        self.predictions = Predictions(self)
-        """What the models say about the tracks."""
+        self.tracks = Tracks(self)  # the pieces of music
+        self.opinions = Opinions(self)  # what people say about them
+        self.changes = Changes(self)  # what was done, and how it is undone
+        self.models = Models(self)  # the models that were trained
+        self.predictions = Predictions(self)  # what the models say about the tracks
         self.refinements = Refinements(self)
         """What their tags gained from answers since they were trained."""
-        self.settings = LibrarySettings(self)
-        """Small things to remember."""
+        self.settings = LibrarySettings(self)  # small things to remember
 
     @classmethod
     def open(

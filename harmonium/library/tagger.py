@@ -132,8 +132,7 @@ class Tagger:
         self._n_trained = len(trained.vocabulary)
         self._own = _ModelFile(stored.bytes)
         self._builtin: _ModelFile | None = None
-        self.arrays = self._own.arrays
-        """Those of the model file."""
+        self.arrays = self._own.arrays  # those of the model file
         if PART in self.arrays:
             data = model_of_file(self.arrays[PART].tobytes(), stored.extractor).bytes
             self._builtin, self._at = _ModelFile(data), self.arrays[PLACES]

@@ -267,8 +267,7 @@ class WriteOutline:
     tracks: list[int]  # those whose files would change
     n_files: int  # their files, with copies
     tags: list[OutlinedTag]  # the most frequent first
-    not_reached: dict[str, float | None]
-    """As of `Snapshot.not_reached`."""
+    not_reached: dict[str, float | None]  # as of `Snapshot.not_reached`
     n_features: int  # files that would get audio features
 
     @property
