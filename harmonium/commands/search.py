@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -179,21 +181,9 @@ def suggest(
     Example: harmonium suggest rock guitar
     In Python: library.suggest("rock", "guitar")
     """
-    from harmonium.library.tags import suggest as find
-    from harmonium.library.tags import tagger_and_said
-
     given = [part.strip() for tag in tags for part in tag.split(",") if part.strip()]
-    with options.opened_if_any(library) as opened:
-        found = find(*tagger_and_said(opened), given, number)
-        spelt = opened.spellings() if opened else {}
-    Output(as_json).show(
-        found,
-        {
-            "Tag": lambda one: spelt.get(one.tag, one.tag),
-            ">Probability": lambda one: one.probability,
-            ">Usual": lambda one: one.usual,
-        },
-    )
+    columns = {">Probability": attrgetter("probability"), ">Usual": attrgetter("usual")}
+    _show_tags(library, as_json, "suggest", given, number, columns=columns)
 
 
 def related(
@@ -210,18 +200,22 @@ def related(
     Example: harmonium related "hip hop"
     In Python: library.related("hip hop")
     """
-    from harmonium.library.tags import related as find
-    from harmonium.library.tags import tagger_and_said
+    columns: dict[str, Callable[[Any], Cell]] = {
+        ">Log-odds": lambda one: f"{one.log_odds:+.2f}",
+        ">With": attrgetter("probability_with"),
+        ">Without": attrgetter("probability_without"),
+    }
+    _show_tags(library, as_json, "related", tag, number, columns=columns)
 
-    with options.opened_if_any(library) as opened:
-        found = find(*tagger_and_said(opened), tag, number)
-        spelt = opened.spellings() if opened else {}
-    Output(as_json).show(
-        found,
-        {
-            "Tag": lambda one: spelt.get(one.tag, one.tag),
-            ">Log-odds": lambda one: f"{one.log_odds:+.2f}",
-            ">With": lambda one: one.probability_with,
-            ">Without": lambda one: one.probability_without,
-        },
-    )
+
+def _show_tags(
+    place: str | None, as_json: bool, find: str, *asked: Any, columns: dict[str, Any]
+) -> None:
+    """What a function of `harmonium.library.tags` finds, with or without a library."""
+    from harmonium.library import tags
+
+    with options.opened_if_any(place) as library:
+        found = getattr(tags, find)(*tags.tagger_and_said(library), *asked)
+        spelt = library.spellings() if library else {}
+    names = {"Tag": lambda one: spelt.get(one.tag, one.tag)}
+    Output(as_json).show(found, names | columns)

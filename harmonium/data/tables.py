@@ -187,7 +187,15 @@ class CodedRows:
 def as_strings(values: Column, *, name: str, fractions: bool = False) -> pl.Series:
     """A column as strings, (n,): whole numbers are written out, missing values become ""."""
     # `fractions` lets numbers with a fraction through as well
-    series = as_series(values, name=name)
+    try:
+        plain = isinstance(values, np.ndarray) and values.dtype.kind in "iufb"
+        listed = values if plain or isinstance(values, pl.Series) else list(values)
+        series = pl.Series(listed)
+    except (TypeError, OverflowError, pl.exceptions.PolarsError) as error:
+        raise DataError(
+            f"'{name}' must be one sequence of values of one type, got {type(values).__name__}: "
+            f"{error}. Convert its values with str() first."
+        ) from None
     if series.dtype != pl.String:
         known = series.dtype.is_integer() or series.dtype in (pl.Categorical, pl.Enum, pl.Null)
         if not (known or (fractions and series.dtype.is_numeric())):
@@ -197,21 +205,6 @@ def as_strings(values: Column, *, name: str, fractions: bool = False) -> pl.Seri
             )
         series = series.cast(pl.String)
     return series.fill_null("") if series.null_count() else series
-
-
-def as_series(values: Column, *, name: str) -> pl.Series:
-    """A list, tuple, array or pandas Series as a polars Series, (n,)."""
-    if isinstance(values, pl.Series):
-        return values
-    try:
-        if isinstance(values, np.ndarray) and values.dtype.kind in "iufb":
-            return pl.Series(values)
-        return pl.Series(list(values))
-    except (TypeError, OverflowError, pl.exceptions.PolarsError) as error:
-        raise DataError(
-            f"'{name}' must be one sequence of values of one type, got {type(values).__name__}: "
-            f"{error}. Convert its values with str() first."
-        ) from None
 
 
 def most_frequent(totals: NDArray[Any], names: pl.Series, n: int) -> Places:

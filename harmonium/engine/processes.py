@@ -122,8 +122,11 @@ class Processes(Engine):
         """End the workers when all tasks are done; or those under way, and cancel the others."""
         with self._lock:
             self._closing = True
-            if cancel_futures:
-                self._cancel_waiting()
+            with suppress(Empty):
+                while cancel_futures:
+                    if call := self._waiting.get_nowait():
+                        call[0].cancel()
+                        call[0].set_running_or_notify_cancel()
             for _ in self._threads:
                 self._waiting.put(None)
         if wait:
@@ -137,13 +140,6 @@ class Processes(Engine):
         self.shutdown(wait=False, cancel_futures=True)
         self._stop_sender.close()
         self.shutdown()
-
-    def _cancel_waiting(self) -> None:
-        with suppress(Empty):
-            while True:
-                if call := self._waiting.get_nowait():
-                    call[0].cancel()
-                    call[0].set_running_or_notify_cancel()
 
     def _start_thread(self) -> None:
         # Before, since it lets interrupts through in the thread that starts it.

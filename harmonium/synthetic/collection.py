@@ -260,7 +260,10 @@ def tags_said(seed: int, clip: SyntheticClip, user: int) -> list[int]:
     heard = salience(clip)
     rng = generator(seed, TAGGING, clip.track.number, clip.number, user)
     wanted = 1 + int(rng.poisson(listener.talkativeness))
-    weight = listener.readiness * (heard * _attention(seed, clip))[_CONCEPT_OF] ** _SHARPNESS
+    # what catches the ear in this clip, beyond what the music explains: the same for everybody
+    ears = generator(seed, TAGGING, clip.track.number, clip.number)
+    attention = np.exp(ears.normal(0, 0.6, len(CONCEPTS)))
+    weight = listener.readiness * (heard * attention)[_CONCEPT_OF] ** _SHARPNESS
     keys = np.where(weight > 0, np.log(np.maximum(weight, 1e-300)), -np.inf)
     keys += rng.gumbel(size=len(keys))
     said: list[int] = []
@@ -272,12 +275,6 @@ def tags_said(seed: int, clip: SyntheticClip, user: int) -> list[int]:
             said.append(int(tag))
     said = said or [int(np.argmax(heard[_CONCEPT_OF] * _FAMILIARITY))]
     return list(dict.fromkeys(_perhaps_mistaken(rng, listener, heard, tag) for tag in said))
-
-
-def _attention(seed: int, clip: SyntheticClip) -> Doubles:
-    """What catches the ear in this clip, beyond what the music explains: the same for everybody."""
-    rng = generator(seed, TAGGING, clip.track.number, clip.number)
-    return np.exp(rng.normal(0, 0.6, len(CONCEPTS)))
 
 
 def _perhaps_mistaken(rng: Rng, listener: Listener, heard: Doubles, tag: int) -> int:
