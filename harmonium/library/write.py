@@ -493,7 +493,7 @@ class _UndoableWriter:
         """The change begins in the transaction of the first file, unless its number is set."""
         self.change: int | None = None
         self._library, self._n_files, self._n_kept = library, n_files, 0
-        self._written: tuple[Track, str] | None = None  # whose row is not up to date yet
+        self._written: tuple[Track, str, os.stat_result] | None = None  # not in its row yet
 
     def write(
         self, track: Track | None, path: str, work: Callable[..., filetags.UndoRecord | None]
@@ -527,16 +527,17 @@ class _UndoableWriter:
                 changes.forget_file(number)
             raise
         if done is not None and track is not None and done.audio == track.sound:
-            self._written = (track, path)
+            with suppress(OSError):  # now: what another program makes of it is for `index` to see
+                self._written = (track, path, Path(path).stat())
         return done is not None
 
     def finish(self) -> None:
         """Bring the library up to date on the last file that was written."""
         if self._written is None:
             return
-        (track, path), self._written = self._written, None
+        (track, path, status), self._written = self._written, None
         try:
-            status, about = Path(path).stat(), filetags.read_tags(path).of_track
+            about = filetags.read_tags(path).of_track
         except (FileTagError, OSError):
             return  # gone meanwhile; `index` will notice
         track = self._library.tracks.get(track.id)  # as it is by now

@@ -603,3 +603,7 @@ def test_a_file_that_has_another_sound_since_it_was_indexed_is_left(library, pla
     assert "another sound" in done.stderr
     assert read_tags(files[0]).genre == ("rock",)
     assert files[1].read_bytes() == other
+    library.undo(progress=lambda *_: write_noise(files[0], 3, seconds=1))  # and another meanwhile
+    index(library, extractor="timbre", engine="serial")
+    sounds = {one.path: one.sound for one in library.tracks.all()}
+    assert sounds == {str(path): audio_digest(path) for path in files}

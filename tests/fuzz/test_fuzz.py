@@ -9,6 +9,7 @@ import pytest
 from fuzz_targets import TARGETS, run
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tag_structures import FILES
 
 from harmonium.data.tag_names import GenreTree
 from harmonium.errors import DataError
@@ -44,6 +45,12 @@ def test_the_seeds_are_understood(name):
 def test_damage_gives_an_answer_or_one_clear_error(name, which, edits, end):
     seeds = TARGETS[name].seeds()
     run(name, damaged(seeds[which % len(seeds)], edits, end))
+
+
+@settings(deadline=None, max_examples=int(os.environ.get("FUZZ_EXAMPLES", "25")))
+@given(FILES)
+def test_odd_structures_of_tags_give_an_answer_or_one_clear_error(data):
+    run("file_tags", data)
 
 
 @pytest.mark.parametrize("path", FOUND, ids=[f"{p.parent.name}-{p.name}" for p in FOUND])

@@ -38,7 +38,8 @@ from harmonium.library import Library, imports
 from harmonium.library.answers import read_said
 from harmonium.library.export import can_be_listed, rekordbox
 from harmonium.library.export import playlist as make_playlist
-from harmonium.library.filetags import audio_digest, plan_write, read_tags
+from harmonium.library.filetags import apply_change, audio_digest, plan_write, read_tags, undo
+from harmonium.library.filetags.formats import opened, read_cover
 from harmonium.library.filetags.rules import make_rules, parse_pairs, read_rules
 from harmonium.library.search import parse
 from harmonium.library.store.models import StoredModel
@@ -293,12 +294,21 @@ def music():
     return [tagged(kind) for kind in FORMATS]
 
 
+def read_front_cover(path):
+    with opened(path) as song:
+        return read_cover(song)
+
+
 @target(music)
 def file_tags(data):
     path = file("song", data)
-    for read in (read_tags, audio_digest, lambda path: plan_write(path, ["a"])):
+    for read in (read_tags, audio_digest, read_front_cover):
         with suppress(HarmoniumError):
             read(path)
+    done = apply_change(plan_write(path, ["a"]))
+    if done is not None:
+        undo(path, done)
+    assert path.read_bytes() == data
 
 
 @target(music)
