@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from fuzz_targets import TARGETS, run
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tag_structures import FILES
 
@@ -47,7 +47,11 @@ def test_damage_gives_an_answer_or_one_clear_error(name, which, edits, end):
     run(name, damaged(seeds[which % len(seeds)], edits, end))
 
 
-@settings(deadline=None, max_examples=int(os.environ.get("FUZZ_EXAMPLES", "25")))
+@settings(
+    deadline=None,
+    max_examples=int(os.environ.get("FUZZ_EXAMPLES", "25")),
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
+)
 @given(FILES)
 def test_odd_structures_of_tags_give_an_answer_or_one_clear_error(data):
     run("file_tags", data)

@@ -14,7 +14,7 @@ from mutagen.ogg import OggPage
 from tagged_files import id3_tag, untagged, with_chunk
 
 TEXTS = st.sampled_from([b"Rock", b"a", b"", b"\xff\xfeR\0", "Élan".encode(), b"(17)(RX)", b"\0"])
-TIMES = st.sampled_from([1, 2, 300, 70_000])
+TIMES = st.sampled_from([1, 2, 300, 20_000])
 LYING = st.sampled_from([None, 0, 1, 4, 2**16, 2**31 - 1, 2**32 - 1])
 
 
@@ -122,7 +122,7 @@ def flac(draw):
     for kind, data in draw(st.lists(blocks, max_size=4)):
         size = draw(LYING)
         length = min(len(data) if size is None else size, 2**24 - 1)
-        made += (bytes([kind]) + length.to_bytes(3) + data) * draw(st.sampled_from([1, 1, 100]))
+        made += (bytes([kind]) + length.to_bytes(3) + data) * draw(st.sampled_from([1, 1, 20]))
     return whole[:4] + bytes([whole[4] & 0x7F]) + whole[5:42] + made + whole[42:]
 
 
