@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -21,19 +22,6 @@ if TYPE_CHECKING:
 
 MAX_SHOWN = 20  # files of each kind that are shown
 LISTS = ("new", "moved", "changed", "retagged", "back", "missing", "copies", "forgotten")
-SECTIONS = {  # what `doctor` finds → title and columns
-    "unreadable": ("Unreadable files", ("File", "Reason")),
-    "missing": ("Missing files", ("File",)),
-    "copy": ("Files with the sound of another", ("File", "Other file")),
-    "recording": ("Tracks of one artist and title, with different sound", ("Track", "Files")),
-    "spelling": ("Tags that may be two spellings of one", ("Tag", ">Tracks", "Perhaps", ">Tracks")),
-    "once": ("Tags of a single track", ("Tag",)),
-    "unused": ("Unused tags", ("Tag",)),
-    "doubt": (
-        "Possible mistakes in people's tags, the most surprising first",
-        ("Track", "Tag", "", ">Model", ">Share"),
-    ),
-}
 
 
 def index(
@@ -173,12 +161,11 @@ def doctor(
         health = opened.doctor(doubts)
     out = Output(as_json)
     out.json(health)
-    found = {kind: rows for kind, rows in _sections(health, out.is_terminal).items() if rows}
-    for kind, rows in found.items():
+    found = [section for section in _sections(health, out.is_terminal) if section[-1]]
+    for kind, title, columns, rows in found:
         if not out.is_terminal:
             out.table((), [(kind, *row) for row in rows])
             continue
-        title, columns = SECTIONS[kind]
         most = len(rows) if kind == "doubt" else limit
         headings = columns + ("",) * (max(map(len, rows)) - len(columns))
         out.table(headings, rows[:most], title=f"{title}: {len(rows):,}")
@@ -192,22 +179,26 @@ def doctor(
     raise typer.Exit(0 if health.is_well else IN_PART)
 
 
-def _sections(health: Health, for_people: bool) -> dict[str, list[tuple[Cell, ...]]]:
-    """Kind → rows; people see the names of doubted tracks, and programs their paths."""
-    doubts: list[tuple[Cell, ...]] = []
+def _sections(
+    health: Health, for_people: bool
+) -> Iterator[tuple[str, str, tuple[str, ...], Sequence[tuple[Cell, ...]]]]:
+    """Kind, title, columns, rows; people see the names of doubted tracks, programs their paths."""
+    broken = [(track.path, track.reason) for track in health.unreadable]
+    yield "unreadable", "Unreadable files", ("File", "Reason"), broken
+    yield "missing", "Missing files", ("File",), [(track.path,) for track in health.missing]
+    copies = [(path, track.path) for path, track in health.copies]
+    yield "copy", "Files with the sound of another", ("File", "Other file"), copies
+    title = "Tracks of one artist and title, with different sound"
+    some = [(tracks[0].name, *(one.path for one in tracks)) for tracks in health.recordings]
+    yield "recording", title, ("Track", "Files"), some
+    columns: tuple[str, ...] = ("Tag", ">Tracks", "Perhaps", ">Tracks")
+    yield "spelling", "Tags that may be two spellings of one", columns, [*health.spellings]
+    yield "once", "Tags of a single track", ("Tag",), [(tag,) for tag in health.once]
+    yield "unused", "Unused tags", ("Tag",), [(tag,) for tag in health.unused]
+    title = "Possible mistakes in people's tags, the most surprising first"
+    columns, doubts = ("Track", "Tag", "", ">Model", ">Share"), list[tuple[Cell, ...]]()
     for one in health.doubts or []:
+        name, usual = (one.track.name, (one.usual,)) if for_people else (one.track.path, ())
         said = "given" if one.said else "not given"
-        if for_people:
-            doubts.append((one.track.name, one.tag, said, one.probability, one.usual))
-        else:
-            doubts.append((one.track.path, one.tag, said, one.probability))
-    return {
-        "unreadable": [(track.path, track.reason) for track in health.unreadable],
-        "missing": [(track.path,) for track in health.missing],
-        "copy": [(path, track.path) for path, track in health.copies],
-        "recording": [(some[0].name, *(one.path for one in some)) for some in health.recordings],
-        "spelling": [(one.tag, one.n_tracks, one.other, one.n_other) for one in health.spellings],
-        "once": [(tag,) for tag in health.once],
-        "unused": [(tag,) for tag in health.unused],
-        "doubt": doubts,
-    }
+        doubts.append((name, one.tag, said, one.probability, *usual))
+    yield "doubt", title, columns, doubts

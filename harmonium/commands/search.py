@@ -13,7 +13,7 @@ from rich.text import Text
 from harmonium.commands import options
 from harmonium.commands.options import argument, file, flag, number, probability, value
 from harmonium.commands.output import Cell, Output, printable, to_undo
-from harmonium.errors import DataError, counted
+from harmonium.errors import counted
 
 if TYPE_CHECKING:
     from harmonium.library.snapshot import Hit, SearchResult
@@ -78,8 +78,6 @@ def search(
     from harmonium.files import check_writable
     from harmonium.library.export import PLAYLIST_ENDINGS, can_be_listed, check_export
 
-    if not query and like is None and start is None and not predicted and sort is None:
-        raise DataError("Search for tags, for tracks like another (--like), or both.")
     if playlist is not None:
         check_writable(playlist.expanduser(), PLAYLIST_ENDINGS)
     if export is not None:
@@ -88,13 +86,9 @@ def search(
     if min_probability is None:
         min_probability = 0.05 if sort in (None, "probability", "smooth") and start is None else 0.3
     with options.opened(library) as opened, out.bar("comparing") as progress:
-        asked: dict[str, Any] = {
-            "like": like,
-            "start": start,
-            "end": end,
-            "order": sort and sort.strip(),
-        }
-        asked |= {"min_probability": min_probability, "predicted": predicted, "owner": owner}
+        asked: dict[str, Any] = {"like": like, "start": start, "end": end, "predicted": predicted}
+        asked |= {"order": sort and sort.strip(), "owner": owner}
+        asked |= {"min_probability": min_probability}
         text = " ".join(query or [])
         found = opened.search(text, limit=limit, features=as_json, progress=progress, **asked)
         change = None if save is None else opened.save_search(save, text, limit=limit, **asked)

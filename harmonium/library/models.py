@@ -7,8 +7,8 @@ from typing import Any, Literal
 import numpy as np
 
 from harmonium.arrays import Mask
+from harmonium.library.edits import set_values
 from harmonium.library.library import Library
-from harmonium.library.store.changes import SETTING
 from harmonium.library.store.models import CURRENT, StoredModel, packed
 
 MIN_GAIN = 0.01  # difference of AUCs needed for a tag to count as better or worse
@@ -54,13 +54,8 @@ def _counted_tags(model: StoredModel) -> Mask:
 def use_model(library: Library, model_id: int) -> int | None:
     """Use this model from now on; the number of the change, None if it was in use already."""
     library.models.get(model_id, whole=False)
-    before = library.settings.get(CURRENT)
-    with library.begin():
-        number = library.changes.begin("models", f"model {model_id} in use instead of {before}")
-        if not library.changes.set_value(number, SETTING, CURRENT, int(model_id)):
-            library.changes.drop(number)
-            return None
-    return number
+    summary = f"model {model_id} in use instead of {library.settings.get(CURRENT)}"
+    return set_values(library, "models", summary, {CURRENT: int(model_id)})
 
 
 @dataclass(frozen=True)

@@ -16,11 +16,11 @@ from typing import Any
 from harmonium.data.tag_names import normalise_tag
 from harmonium.errors import DataError, HarmoniumError, NotInLibraryError, did_you_mean
 from harmonium.files import write_atomically
+from harmonium.library.edits import set_values
 from harmonium.library.export import write_playlist
 from harmonium.library.library import Library, Progress
 from harmonium.library.search import Query
 from harmonium.library.snapshot import Question, SearchResult
-from harmonium.library.store.changes import SETTING
 from harmonium.library.store.database import storable
 from harmonium.library.store.schema import SAVED
 
@@ -86,13 +86,14 @@ def save(library: Library, name: str, question: Question, limit: int) -> int | N
     library.snapshot().search(question, 1)  # or an error
     usual = Question()._asdict()
     asked = {key: one for key, one in question._asdict().items() if one != usual[key]}
-    return _change(library, f"search {name!r} saved", {name: {"question": asked, "limit": limit}})
+    value = {"question": asked, "limit": limit}
+    return set_values(library, "save", f"search {name!r} saved", {SAVED + name: value})
 
 
 def delete(library: Library, name: str) -> int | None:
     """Delete a saved search; the number of the change."""
     saved_search(library, name)
-    return _change(library, f"search {name!r} deleted", {name: None})
+    return set_values(library, "save", f"search {name!r} deleted", {SAVED + name: None})
 
 
 def rename(library: Library, old: str, new: str) -> int | None:
@@ -101,8 +102,8 @@ def rename(library: Library, old: str, new: str) -> int | None:
     new = _checked(new)
     if library.settings.get(SAVED + new) is not None:
         raise DataError(f"There is a saved search {new!r} already. Choose another name.")
-    values = {new: library.settings.get(SAVED + old), old: None}
-    return _change(library, f"search {old!r} renamed to {new!r}", values)
+    values = {SAVED + new: library.settings.get(SAVED + old), SAVED + old: None}
+    return set_values(library, "save", f"search {old!r} renamed to {new!r}", values)
 
 
 def _checked(name: str) -> str:
@@ -110,16 +111,6 @@ def _checked(name: str) -> str:
     if not 1 <= len(name) <= MAX_NAME:
         raise DataError(f"The name of a search must have 1 to {MAX_NAME} letters, got {name!r}.")
     return name
-
-
-def _change(library: Library, summary: str, values: Mapping[str, Any]) -> int | None:
-    with library.begin():
-        number = library.changes.begin("save", summary)
-        new = [library.changes.set_value(number, SETTING, SAVED + k, v) for k, v in values.items()]
-        if not any(new):
-            library.changes.drop(number)
-            return None
-    return number
 
 
 def write_playlists(

@@ -31,7 +31,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from harmonium import errors
-from harmonium.arrays import Floats, Ids, Mask, Places
+from harmonium.arrays import Floats, Ids, Mask, Places, places_in
 from harmonium.data.tag_names import AUDIO_FEATURES, normalise_tag
 from harmonium.errors import DataError, UnknownTagError
 from harmonium.library.store.models import STEP, StoredModel
@@ -349,7 +349,7 @@ def rank(
     tagged, modelled = _modelled(snapshot, model, [*names, *features])
     if like is None:
         similarity = None
-        strangers = [some[~_places(tagged, some)[1]] for pair in agreed.values() for some in pair]
+        strangers = [some[~places_in(tagged, some)[1]] for pair in agreed.values() for some in pair]
         ids = (
             np.unique(np.concatenate([tagged, *strangers])) if any(map(len, strangers)) else tagged
         )
@@ -441,17 +441,9 @@ def _spread(ids: Ids, values: Floats | None, everyone: Ids) -> Floats:
 def _mask(everyone: Ids, some: Ids) -> Mask:
     """Which of ``everyone`` are among ``some``, (n,); both ascending."""
     mask = np.zeros(len(everyone), bool)
-    at, there = _places(everyone, some)
+    at, there = places_in(everyone, some)
     mask[at[there]] = True
     return mask
-
-
-def _places(everyone: Ids, some: Ids) -> tuple[Places, Mask]:
-    """Where each of ``some`` would be among ``everyone``, ascending, and whether it is, (m,)."""
-    if not len(everyone):
-        return np.zeros(len(some), np.intp), np.zeros(len(some), bool)
-    at = np.minimum(np.searchsorted(everyone, some), len(everyone) - 1)
-    return at, everyone[at] == some
 
 
 def first(score: Floats, n: int) -> Places:
@@ -480,7 +472,7 @@ def similarities(
         snapshot.trained_columns(learnt, tagged), row, _said(snapshot, model, learnt, track_id)
     )
     if not np.array_equal(tagged, ids):
-        place, there = _places(tagged, ids)
+        place, there = places_in(tagged, ids)
         by_tags = np.where(there, by_tags[place], by_sound)
     weight = _tag_weight(len(learnt))
     return ids, (1 - weight) * by_sound + weight * by_tags
@@ -495,7 +487,7 @@ def similarity_matrix(
     """
     by_sound = _cosines(snapshot.sounds.at(ids).astype(np.float32))
     tagged = _modelled(snapshot, model, [])[0]
-    place, there = _places(tagged, ids)
+    place, there = places_in(tagged, ids)
     model = None if model is None else model.as_trained()
     if model is None or not there.any() or not model.learnt.any():
         return by_sound

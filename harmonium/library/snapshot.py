@@ -9,19 +9,13 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from typing import Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
 import sqlalchemy as sa
 
-from harmonium.arrays import Floats, Ids, Mask, Places
-from harmonium.data.tag_names import (
-    AUDIO_FEATURES,
-    builtin_tree,
-    kind_of,
-    normalise_tag,
-)
+from harmonium.arrays import Floats, Ids, Mask, Places, places_in
+from harmonium.data.tag_names import AUDIO_FEATURES, builtin_tree, kind_of, normalise_tag
 from harmonium.errors import DataError, UnknownTagError, did_you_mean
 from harmonium.library.library import Library
 from harmonium.library.paths import MAX_STOPS, pool_between, smooth_order, smoothest
@@ -36,7 +30,7 @@ from harmonium.library.search import (
     similarity_matrix,
 )
 from harmonium.library.store.database import LibraryVersion, batches
-from harmonium.library.store.models import Owner, Steps, packed, unpacked
+from harmonium.library.store.models import ModelPredictions, Owner, packed, unpacked
 from harmonium.library.store.opinions import Agreement, VerdictTable, agreed_tags
 from harmonium.library.store.schema import track
 from harmonium.library.store.tracks import SoundVectors, Track, track_name, update_sound_vectors
@@ -139,31 +133,6 @@ class Facet:
     n: int
 
 
-@dataclass(frozen=True, eq=False)
-class ModelPredictions:
-    """What a model says about all tracks."""
-
-    ids: Ids  # (n,) ascending
-    steps: Steps  # (n_tags, n) as stored
-
-    @cached_property
-    def means(self) -> Floats:
-        """(n_tags,) how usual each tag is."""
-        if not len(self.ids):
-            return np.zeros(len(self.steps), np.float32)
-        return unpacked(np.rint(self.steps.mean(axis=1)).astype(np.uint16))
-
-    def rows(self, ids: Ids, tags: Sequence[int] | None = None) -> Floats:
-        """(len(ids), n_tags) of some tracks, and of some tags or all; NaN where there is none."""
-        chosen = range(len(self.steps)) if tags is None else tags
-        found = np.full((len(ids), len(chosen)), np.nan, np.float32)
-        if len(self.ids):
-            at = np.minimum(np.searchsorted(self.ids, ids), len(self.ids) - 1)
-            here = self.ids[at] == ids
-            found[here] = unpacked(self.steps[np.ix_(chosen, at[here])]).T
-        return found
-
-
 class _part(Generic[T]):
     """A property of a `Snapshot` that is worked out once, under the snapshot's lock.
 
@@ -243,12 +212,12 @@ class Snapshot:
     @_part
     def predictions(self) -> ModelPredictions:
         """What the model in use says about all tracks."""
-        return ModelPredictions(*self.library.predictions.matrix(self.model_id or 0))
+        return self.library.predictions.matrix(self.model_id or 0)
 
     @_part
     def trained(self) -> ModelPredictions:
         """The same as the model was trained, without what it learnt from answers since."""
-        return ModelPredictions(*self.library.predictions.matrix(self.model_id or 0, refined=False))
+        return self.library.predictions.matrix(self.model_id or 0, refined=False)
 
     @_part
     def sounds(self) -> SoundVectors:
@@ -711,8 +680,8 @@ class Snapshot:
         tags, tracks, holds = table.tags[chosen], table.tracks[chosen], table.holds[chosen]
         guessed = np.zeros(len(tags), bool)
         if len(found.ids) and len(self.places):
-            at = np.minimum(np.searchsorted(found.ids, tracks), len(found.ids) - 1)
-            modelled = (row_of[tags] >= 0) & (found.ids[at] == tracks)
+            at, there = places_in(found.ids, tracks)
+            modelled = (row_of[tags] >= 0) & there
             guessed = modelled & self.reached[np.maximum(row_of[tags], 0), at]
         change = np.bincount(tags, holds.astype(int) - guessed.astype(int), len(table.names))
         return {

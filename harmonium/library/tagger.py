@@ -303,13 +303,10 @@ class Tagger:
 
     def weights(self) -> list[tuple[Places, Doubles, Doubles]]:
         """Places of tags (n,), U (n_hidden, n) and c (n_hidden,) of each RBM in the model."""
-        found = []
-        if "params.U" in self.arrays:
-            found.append((np.arange(self._own.n_tags), *self._own.units()))
+        parts = [(self._own, np.arange(self._own.n_tags))]
         if self._builtin is not None:
-            places = np.asarray(self._at, np.intp)[: self._builtin.n_tags]
-            found.append((places, *self._builtin.units()))
-        return found
+            parts.append((self._builtin, np.asarray(self._at, np.intp)[: self._builtin.n_tags]))
+        return [(at, *one.units()) for one, at in parts if "params.U" in one.arrays]
 
 
 class _ModelFile:

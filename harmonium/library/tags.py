@@ -375,7 +375,7 @@ def why(
         before = [frozenset(order[: order.index(j)]) for order in orders]
         share = float(np.mean([value[some | {j}] - value[some] for some in before]))
         parts.append(WhyPart(tagger.tags[j], bool(observed[j]), share))
-    alone, usual = value[frozenset()], np.clip(snapshot.predictions.means[place], 1e-4, 1 - 1e-4)
+    alone, usual = value[frozenset()], np.clip(snapshot.predictions.mean(place), 1e-4, 1 - 1e-4)
     total = alone + sum(part.log_odds for part in parts)
     by_sound = float(alone - np.log(usual / (1 - usual)))
     return Why(

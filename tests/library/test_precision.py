@@ -232,7 +232,7 @@ def test_the_standard_errors_are_those_of_repeated_draws():
             P = (1 / (1 + np.exp(-noise - shift * Y[:, 0])))[:, None].astype(np.float32)
             found.append(fitting.score_tags(Y, P).auc[0])
     n = np.array([[positives]]), np.array([[negatives]])
-    assert fitting.chance_error(*n)[0] == pytest.approx(np.std(aucs[0.0]), rel=0.1)
+    assert fitting.auc_error(0.5, *n)[0] == pytest.approx(np.std(aucs[0.0]), rel=0.1)
     assert fitting.auc_error(np.array([np.mean(aucs[1.2])]), *n)[0] == pytest.approx(
         np.std(aucs[1.2]), rel=0.15
     )
@@ -271,7 +271,7 @@ def test_few_tags_of_pure_noise_count_as_learnt_and_their_spread_is_the_error():
     P = (1 / (1 + np.exp(-rng.normal(size=Y.shape) - offsets))).astype(np.float32)
     scores = fitting.score_tags(Y, P, folds)
     counts = [[(Y[folds == f] == v).sum(axis=0) for f in range(5)] for v in (1, 0)]
-    z = (scores.auc - 0.5) / fitting.chance_error(*np.array(counts))
+    z = (scores.auc - 0.5) / fitting.auc_error(0.5, *np.array(counts))
     assert np.std(z) == pytest.approx(1, abs=0.05)
     assert np.std(scores.auc) == pytest.approx(np.sqrt(np.mean(scores.error**2)), rel=0.1)
     assert 0.005 < scores.learnt.mean() < 0.035

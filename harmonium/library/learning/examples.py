@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
+from numpy.lib.format import open_memmap
 from numpy.typing import NDArray
 
 from harmonium.arrays import Floats, Ids, Places
@@ -131,37 +132,13 @@ class Hyperparameters(NamedTuple):
     linear: bool = False  # whether it is a logistic regression, which has no learning rate
 
 
-@dataclass(frozen=True)
-class TableFile:
-    """A table in a file, which is opened where it is needed."""
-
-    path: str
-    shape: tuple[int, int]
-
-    def open(self, mode: Any = "r") -> Floats:
-        """The rows, mapped from the file; FileNotFoundError if it cannot be seen."""
-        return np.memmap(self.path, np.float32, mode, shape=self.shape)
-
-    @classmethod
-    def new(cls, path: Path, n: int, width: int) -> "TableFile":
-        """An empty table, if there is room for it."""
-        needed, free = 4 * n * width, shutil.disk_usage(path.parent).free
-        if needed > free:
-            raise DataError(
-                f"Learning from {n:,} tracks needs {needed / 1e9:.1f} GB in {path.parent}, where "
-                f"{free / 1e9:.1f} GB are free. Free some space, or set TMPDIR to another folder."
-            )
-        table = cls(str(path), (n, width))
-        table.open("w+")
-        return table
-
-
 @dataclass(frozen=True, eq=False)
 class TrainingSet:
     """The tracks to learn from."""
 
-    X: Floats | TableFile
-    """(n, D + E) features, and then the built-in model's log-odds, if it takes these features."""
+    X: Floats | Path
+    """(n, D + E) features, and then the built-in model's log-odds, if it takes these features; or
+    their .npy file, which is opened where it is needed."""
     Y: Floats  # (n, C) labels: 0, 1, NaN
     groups: Ids  # (n,) numbers of what no two folds share
     tags: tuple[str, ...]  # the C tags
@@ -194,9 +171,20 @@ class TrainingSet:
         return sigmoid(X[:, X.shape[1] - self.n_more + place])
 
 
-def opened(table: Floats | TableFile) -> Floats:
-    """The table as an array."""
-    return table.open() if isinstance(table, TableFile) else table
+def opened(table: Floats | Path) -> Floats:
+    """The table as an array; FileNotFoundError if its file cannot be seen."""
+    return np.load(table, mmap_mode="r") if isinstance(table, Path) else table
+
+
+def new_table(path: Path, n: int, width: int) -> Floats:
+    """An empty table in a file, if there is room for it."""
+    needed, free = 4 * n * width, shutil.disk_usage(path.parent).free
+    if needed > free:
+        raise DataError(
+            f"Learning from {n:,} tracks needs {needed / 1e9:.1f} GB in {path.parent}, where "
+            f"{free / 1e9:.1f} GB are free. Free some space, or set TMPDIR to another folder."
+        )
+    return open_memmap(path, "w+", np.float32, (n, width))
 
 
 def read_training_set(
@@ -224,9 +212,8 @@ def read_training_set(
     tagger = Tagger(builtin_model()) if extractor == builtin_extractor() else None
     n_more = 0 if tagger is None else len(tagger.tags)
     n_features = library.tracks.features(ids[:1], extractor=extractor)[1].shape[1]
-    shape = len(ids), n_features + n_more
-    X = np.empty(shape, np.float32) if folder is None else TableFile.new(folder / "X", *shape)
-    table = X.open("r+") if isinstance(X, TableFile) else X
+    shape, file = (len(ids), n_features + n_more), folder and folder / "X.npy"
+    table = np.empty(shape, np.float32) if file is None else new_table(file, *shape)
     Y = np.empty((len(ids), len(tags)), np.float32)
     for some in row_blocks(len(ids)):
         found, rows = library.tracks.features(ids[some], extractor=extractor)
@@ -236,7 +223,7 @@ def read_training_set(
         if tagger is not None:
             table[some, n_features:] = log_odds(tagger.probabilities(rows, music_only=False))
         Y[some] = labels(ids[some])
-    return TrainingSet(X, Y, groups, tags, n_more), grouped_by
+    return TrainingSet(file or table, Y, groups, tags, n_more), grouped_by
 
 
 def group_tracks(

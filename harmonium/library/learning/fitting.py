@@ -20,6 +20,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -35,7 +36,6 @@ from harmonium.evaluation import grouped_folds
 from harmonium.library.learning.examples import (
     N_FOLDS,
     Hyperparameters,
-    TableFile,
     TrainingSet,
     by_columns,
 )
@@ -233,7 +233,7 @@ def _next(runner: Runner[FitTask, Any]) -> tuple[FitTask, Any]:
             f"A model could not be fitted: {error}. It may need more memory; try "
             "fewer processes (--jobs 1), or workers with more memory."
         )
-    if isinstance(error, FileNotFoundError) and isinstance(task.examples.X, TableFile):
+    if isinstance(error, FileNotFoundError) and isinstance(task.examples.X, Path):
         return task, fit_one(task)  # a worker of another machine does not see the file
     if error is not None:
         raise error
@@ -296,18 +296,19 @@ def score_tags(Y: Floats, P: Floats, folds: Ids | None = None) -> TagScores:
     with np.errstate(invalid="ignore"):
         auc = np.nansum(pairs * aucs, axis=0) / pairs.sum(axis=0)
         n_errors = CLEARLY + CHOSEN / np.sqrt(len(auc))
-        learnt = auc - 0.5 > n_errors * chance_error(positives, negatives)
+        learnt = auc - 0.5 > n_errors * auc_error(0.5, positives, negatives)
     n_with, n_without = (n.sum(axis=0).astype(np.int64) for n in (positives, negatives))
     return TagScores(n_with, n_without, auc, auc_error(auc, positives, negatives), learnt)
 
 
-def auc_error(auc: Doubles, positives: Doubles, negatives: Doubles) -> Doubles:
+def auc_error(auc: Doubles | float, positives: Doubles, negatives: Doubles) -> Doubles:
     """√(Σ PN [A(1 - A) + (P - 1)(Q₁ - A²) + (N - 1)(Q₂ - A²)]) / Σ PN: Hanley and McNeil (1982).
 
     The sums are over the first axis of ``positives`` and ``negatives``, the folds. Q₁ = A / (2 - A)
     and Q₂ = 2A² / (1 + A) are the chances that two positives outrank a negative, and that a
-    positive outranks two negatives. A is kept half a pair away from 0 and 1: that some twenty
-    tracks are in perfect order does not prove that all are.
+    positive outranks two negatives. At A = 1/2 it is the error of scores that say nothing. A is
+    kept half a pair away from 0 and 1: that some twenty tracks are in perfect order does not prove
+    that all are.
     """
     pairs = positives * negatives
     n_pairs = np.maximum(pairs.sum(axis=0), 1)
@@ -315,13 +316,6 @@ def auc_error(auc: Doubles, positives: Doubles, negatives: Doubles) -> Doubles:
     first, second = a / (2 - a), 2 * a**2 / (1 + a)
     variance = a * (1 - a) + (positives - 1) * (first - a**2) + (negatives - 1) * (second - a**2)
     return np.sqrt(np.maximum(np.sum(pairs * variance, axis=0), 0)) / n_pairs
-
-
-def chance_error(positives: Doubles, negatives: Doubles) -> Doubles:
-    """√(Σ PN (P + N + 1) / 12) / Σ PN over folds: the same of scores that say nothing."""
-    pairs = positives * negatives
-    variance = (positives + negatives + 1) / 12
-    return np.sqrt(np.sum(pairs * variance, axis=0)) / np.maximum(pairs.sum(axis=0), 1)
 
 
 def choose_thresholds(Y: Floats, P: Floats, scores: TagScores) -> Floats:

@@ -23,7 +23,7 @@ import sqlalchemy as sa
 from numpy.typing import ArrayLike, NDArray
 from safetensors.numpy import load, save
 
-from harmonium.arrays import Doubles, Floats, Ids, Mask
+from harmonium.arrays import Doubles, Floats, Ids, Mask, places_in
 from harmonium.data.tag_names import AUDIO_FEATURES
 from harmonium.errors import LibraryError, NotInLibraryError
 from harmonium.library.store import database
@@ -265,6 +265,27 @@ class Refinement(NamedTuple):
     digest: str  # the digest of what it was learnt from
 
 
+class ModelPredictions(NamedTuple):
+    """What a model says about tracks."""
+
+    ids: Ids  # (n,) ascending
+    steps: Steps  # (n_tags, n) as stored
+
+    def mean(self, tag: int) -> float:
+        """How usual a tag is."""
+        if not len(self.ids):
+            return 0.0
+        return float(unpacked(np.rint(self.steps[[tag]].mean(axis=1)).astype(np.uint16))[0])
+
+    def rows(self, ids: Ids, tags: Sequence[int] | None = None) -> Floats:
+        """(len(ids), n_tags) of some tracks, and of some tags or all; NaN where there is none."""
+        chosen = np.arange(len(self.steps)) if tags is None else np.asarray(tags, np.intp)
+        found = np.full((len(ids), len(chosen)), np.nan, np.float32)
+        at, here = places_in(self.ids, ids)
+        found[here] = unpacked(self.steps[np.ix_(chosen, at[here])]).T
+        return found
+
+
 class Predictions(database.LibraryPart):
     """The predictions of a library's models."""
 
@@ -291,15 +312,8 @@ class Predictions(database.LibraryPart):
         tags : places in the model's vocabulary
         refined : whether to take in what the tags gained from answers since the model was trained
         """
-        ids, steps = self._read(model_id, [int(tag) for tag in tags], refined)
+        ids, steps = self.matrix(model_id, [int(tag) for tag in tags], refined=refined)
         return ids, np.ascontiguousarray(unpacked(steps).T)
-
-    def matrix(self, model_id: int, *, refined: bool = True) -> tuple[Ids, Steps]:
-        """The tracks that have predictions (n,), ascending, and all of these (n_tags, n).
-
-        They are as `columns` gives them, with new words after the model's tags.
-        """
-        return self._read(model_id, None, refined)
 
     def probabilities(
         self,
@@ -314,16 +328,17 @@ class Predictions(database.LibraryPart):
         tags, refined : as of `columns`; by default all, perhaps with new words after them
         """
         numbers = np.asarray(ids, np.int64).ravel()
-        known, steps = self._read(model_id, tags, refined, numbers)
-        result = np.full((len(numbers), len(steps)), np.nan, np.float32)
-        here = np.isin(numbers, known)
-        result[here] = unpacked(steps.T[np.searchsorted(known, numbers[here])])
-        return result
+        return self.matrix(model_id, tags, numbers, refined=refined).rows(numbers)
 
-    def _read(
-        self, model_id: int, tags: Sequence[int] | None, refined: bool, ids: Ids | None = None
-    ) -> tuple[Ids, Steps]:
-        """The tracks, of ``ids`` or all, that have predictions (n,), and these, (n_tags, n)."""
+    def matrix(
+        self,
+        model_id: int,
+        tags: Sequence[int] | None = None,
+        ids: Ids | None = None,
+        *,
+        refined: bool = True,
+    ) -> ModelPredictions:
+        """Those of some tags, and of some tracks, or of all that have any; as of `columns`."""
         tables = (prediction, refined_prediction) if refined else (prediction,)
         found: dict[tuple[int, int], Steps] = {}
         n_tags = 0
@@ -367,7 +382,7 @@ class Predictions(database.LibraryPart):
             if at < len(numbers) and numbers[at] == track:
                 inside = places < len(known)  # a new word has none
                 steps[inside, at] = known[places[inside]]
-        return numbers, steps
+        return ModelPredictions(numbers, steps)
 
     def forget_tracks(self, ids: ArrayLike) -> None:
         """Delete all predictions for these tracks (n,): their sound has changed."""

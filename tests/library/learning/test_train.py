@@ -25,10 +25,10 @@ from harmonium.library.learning import fitting
 from harmonium.library.learning import train as train_module
 from harmonium.library.learning.examples import (
     Hyperparameters,
-    TableFile,
     TrainingSet,
     by_columns,
     group_tracks,
+    new_table,
 )
 from harmonium.library.learning.train import TrainingOptions, train
 from harmonium.library.tagger import Tagger, thresholds_for
@@ -269,8 +269,8 @@ def test_killed_while_the_model_is_stored(tmp_path):
 def test_a_full_disk_is_said_before_anything_is_written(tmp_path, monkeypatch):
     monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=10))
     with pytest.raises(DataError, match=r"5 tracks needs 0.0 GB in .* TMPDIR"):
-        TableFile.new(tmp_path / "X", 5, 3)
-    assert not (tmp_path / "X").exists()
+        new_table(tmp_path / "X.npy", 5, 3)
+    assert not (tmp_path / "X.npy").exists()
 
 
 def test_what_takes_all_tracks_is_the_same_tag_by_tag(monkeypatch):
@@ -297,9 +297,8 @@ def test_what_takes_all_tracks_is_the_same_tag_by_tag(monkeypatch):
 
 def in_files(folder, X, Y):
     """The training set of these arrays, with its features in a file."""
-    table = TableFile.new(folder / "X", *X.shape)
-    table.open("r+")[:] = X
-    return TrainingSet(table, Y, np.arange(len(X)), TAGS)
+    new_table(folder / "X.npy", *X.shape)[:] = X
+    return TrainingSet(folder / "X.npy", Y, np.arange(len(X)), TAGS)
 
 
 def test_a_fit_from_files_is_that_of_the_same_rows_in_memory(tmp_path):
@@ -330,7 +329,7 @@ def test_a_library_larger_than_memory_is_learnt_from_as_a_whole(tmp_path, monkey
             used.append({path.name for path in folder.iterdir()})
 
         stored = train_module.train(library, progress=watch)
-    assert used[-1] == {"X"}
+    assert used[-1] == {"X.npy"}
     assert stored.report["smoothing_tried"] == (len(people) > 1)
     assert not list(tmp_path.glob("harmonium-train-*"))
     assert stored.report["tracks"] == n_tagged > 80
