@@ -3,9 +3,9 @@
 Each change can be undone.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from harmonium.data.tag_names import AUDIO_FEATURES, KINDS, NO_TAG, normalise_tag
 from harmonium.errors import DataError
@@ -107,20 +107,8 @@ def set_kind(library: Library, tags: Sequence[str], kind: str) -> int | None:
         if name not in snapshot.kinds:
             _known(name, snapshot)
     new = [name for name in dict.fromkeys(names) if snapshot.kind(name) != kind]
-    return set_values(library, "kind", f"{', '.join(new)}: {kind}", {KIND + n: kind for n in new})
-
-
-def set_values(
-    library: Library, command: str, summary: str, settings: Mapping[str, Any]
-) -> int | None:
-    """Change settings of the library; the number of the change, None if they were so."""
-    with library.begin():
-        number = library.changes.begin(command, summary)
-        new = [library.changes.set_value(number, SETTING, k, v) for k, v in settings.items()]
-        if not any(new):
-            library.changes.drop(number)
-            return None
-    return number
+    summary = f"{', '.join(new)}: {kind}"
+    return library.changes.set_settings("kind", summary, {KIND + name: kind for name in new})
 
 
 def _with_tag(library: Library, tag: str) -> list[tuple[StoredModel, int]]:

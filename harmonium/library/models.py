@@ -7,7 +7,6 @@ from typing import Any, Literal
 import numpy as np
 
 from harmonium.arrays import Mask
-from harmonium.library.edits import set_values
 from harmonium.library.library import Library
 from harmonium.library.store.models import CURRENT, StoredModel, packed
 
@@ -55,7 +54,7 @@ def use_model(library: Library, model_id: int) -> int | None:
     """Use this model from now on; the number of the change, None if it was in use already."""
     library.models.get(model_id, whole=False)
     summary = f"model {model_id} in use instead of {library.settings.get(CURRENT)}"
-    return set_values(library, "models", summary, {CURRENT: int(model_id)})
+    return library.changes.set_settings("models", summary, {CURRENT: int(model_id)})
 
 
 @dataclass(frozen=True)

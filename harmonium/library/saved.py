@@ -16,7 +16,6 @@ from typing import Any
 from harmonium.data.tag_names import normalise_tag
 from harmonium.errors import DataError, HarmoniumError, NotInLibraryError, did_you_mean
 from harmonium.files import write_atomically
-from harmonium.library.edits import set_values
 from harmonium.library.export import write_playlist
 from harmonium.library.library import Library, Progress
 from harmonium.library.search import Query
@@ -87,13 +86,13 @@ def save(library: Library, name: str, question: Question, limit: int) -> int | N
     usual = Question()._asdict()
     asked = {key: one for key, one in question._asdict().items() if one != usual[key]}
     value = {"question": asked, "limit": limit}
-    return set_values(library, "save", f"search {name!r} saved", {SAVED + name: value})
+    return library.changes.set_settings("save", f"search {name!r} saved", {SAVED + name: value})
 
 
 def delete(library: Library, name: str) -> int | None:
     """Delete a saved search; the number of the change."""
     saved_search(library, name)
-    return set_values(library, "save", f"search {name!r} deleted", {SAVED + name: None})
+    return library.changes.set_settings("save", f"search {name!r} deleted", {SAVED + name: None})
 
 
 def rename(library: Library, old: str, new: str) -> int | None:
@@ -103,7 +102,7 @@ def rename(library: Library, old: str, new: str) -> int | None:
     if library.settings.get(SAVED + new) is not None:
         raise DataError(f"There is a saved search {new!r} already. Choose another name.")
     values = {SAVED + new: library.settings.get(SAVED + old), SAVED + old: None}
-    return set_values(library, "save", f"search {old!r} renamed to {new!r}", values)
+    return library.changes.set_settings("save", f"search {old!r} renamed to {new!r}", values)
 
 
 def _checked(name: str) -> str:

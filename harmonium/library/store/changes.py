@@ -180,6 +180,15 @@ class Changes(LibraryPart):
             self._write_value(kind, str(key), value)
             return True
 
+    def set_settings(self, command: str, summary: str, settings: Mapping[str, Any]) -> int | None:
+        """Set settings as one change; its number, None if all of them were so."""
+        with self._library.begin():
+            number = self.begin(command, summary)
+            if sum(self.set_value(number, SETTING, *setting) for setting in settings.items()):
+                return number
+            self.drop(number)
+        return None
+
     def _value(self, kind: str, key: str) -> Any:
         """A value as it is; of a model's tag its name and threshold, empty if the model is gone."""
         if kind == SETTING:
