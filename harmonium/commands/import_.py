@@ -182,7 +182,7 @@ def _show(out: Output, report: ImportReport, *, dry_run: bool, replaced: bool) -
         out.note(*shortened(lines, MAX_SHOWN, more="; --unmatched FILE writes all", indent="  "))
     tags = counted(report.n_own, "tag")
     if not report.n_rows:
-        out.note("Nothing to import: the files had no such tags when last indexed.")
+        out.note("Nothing to import: no such tags. Those of files are as they were last indexed.")
     elif report.n_own == report.n_rows:
         out.note(f"Nothing to import: {tags}, all written by Harmonium.")
     elif report.n_own:
