@@ -265,15 +265,18 @@ class Network:
         """Filters along time, the maximum over all bands."""
         found = []
         for filters in self.tempo:
-            kernel = np.ascontiguousarray(filters.kernel[:, 0].T)  # (filter, frame)
-            length = kernel.shape[1]
+            kernel = np.ascontiguousarray(filters.kernel[:, 0])  # (frame, filter)
+            length, n_filters = kernel.shape
             before = (length - 1) // 2
             padded = np.pad(x, ((before, length - 1 - before), (0, 0)))
-            near = sliding_window_view(padded, length, axis=0).transpose(0, 2, 1)
-            maximum = np.empty((len(x), len(kernel)), np.float32)
-            for start in range(0, len(x), FRAMES_TOGETHER):  # near: (n, frame, band), not copied
-                filtered = kernel @ near[start : start + FRAMES_TOGETHER]
-                filtered.max(axis=2, out=maximum[start : start + FRAMES_TOGETHER])
+            near = sliding_window_view(padded, length, axis=0)  # (n, band, frame), not copied
+            maximum = np.empty((len(x), n_filters), np.float32)
+            filtered = np.empty((BANDS, FRAMES_TOGETHER, n_filters), np.float32)
+            for start in range(0, len(x), FRAMES_TOGETHER):
+                some = near[start : start + FRAMES_TOGETHER]
+                out = filtered[:, : len(some)]  # bands come first, so that their maximum is fast
+                np.matmul(some, kernel, out=out.transpose(1, 0, 2))
+                out.max(axis=0, out=maximum[start : start + FRAMES_TOGETHER])
             found.append(filters.finished(maximum))
         return found
 
