@@ -132,18 +132,17 @@ def extract_files(
             progress(len(found), len(files))
     found.sort(key=lambda one: one.position)
     usable = [one for one in found if one.vector is not None]
-    features = np.empty((len(usable), len(extractor.feature_names)), np.float32)
-    heads = np.empty((len(usable), len(extractor.head_names)), np.float32)
-    for row, one in enumerate(usable):
-        features[row], heads[row] = one.vector, one.heads
+    n_features, n_heads = len(extractor.feature_names), len(extractor.head_names)
+    features = np.array([one.vector for one in usable], np.float32)
+    heads = np.array([one.heads for one in usable], np.float32)
     return Extraction(
-        features=features,
+        features=features.reshape(len(usable), n_features),
         paths=tuple(one.path for one in usable),
         rows=np.array([one.position for one in usable], np.int64),
         feature_names=extractor.feature_names,
         failures=tuple(one for one in found if one.vector is None),
         n_cached=sum(one.cached for one in usable),
-        heads=heads,
+        heads=heads.reshape(len(usable), n_heads),
     )
 
 

@@ -330,18 +330,12 @@ def band_envelopes(mel: Floats, parameters: FeatureParameters) -> Doubles:
     return energies / energies.mean(axis=0)
 
 
-def modulation_frequencies(parameters: FeatureParameters) -> Doubles:
-    """Hz of each column of `modulation_spectra`, (n_modulations,)."""
-    frequencies = scipy.fft.rfftfreq(parameters.modulation_fft, 1 / parameters.frame_rate)
-    return frequencies[: parameters.n_modulations]
-
-
 def modulation_spectra(envelopes: Doubles, parameters: FeatureParameters) -> Doubles:
     """√ of the mean over frames of |FFT of the windowed envelope − 1|², scaled to depth.
 
     An envelope 1 + a cos(2πft) gives a peak of height a at f. A clip shorter than a frame is one
     frame of its own length; the frames of a longer one are spread evenly, and overlap by at least
-    half. (n_frames, n_bands) → (n_bands, n_modulations)
+    half. (n_frames, n_bands) → (n_bands, n_modulations), the k-th at k · frame_rate / fft Hz
     """
     length = min(parameters.modulation_frame, len(envelopes))
     n_starts = 1 + ceil((len(envelopes) - length) / (length / 2))
@@ -371,29 +365,26 @@ def _check_groups(groups: Sequence[str]) -> None:
 def _check_samples(samples: ArrayLike, rate: int, parameters: FeatureParameters) -> Floats:
     """The samples as contiguous float32, (n,), or a DataError that says what is wrong."""
     array, shortest = np.asarray(samples), parameters.shortest_length
-    problem = ""
     if rate != parameters.rate:
-        problem = (
+        raise DataError(
             f"'rate' must be {parameters.rate}, got {rate!r}. Resample the clip first, for "
             "instance with scipy.signal.resample_poly."
         )
-    elif array.ndim != 1:
-        problem = (
+    if array.ndim != 1:
+        raise DataError(
             f"'samples' must be one channel, an array of shape (n,), got shape {array.shape}. "
             "Take the mean over the channels first: samples.mean(axis=1) if they are columns."
         )
-    elif not np.issubdtype(array.dtype, np.floating):
-        problem = (
+    if not np.issubdtype(array.dtype, np.floating):
+        raise DataError(
             f"'samples' must be floating-point numbers with full scale 1, got {array.dtype}. "
             "Divide 16-bit samples by 32768."
         )
-    elif len(array) < shortest:
-        problem = (
+    if len(array) < shortest:
+        raise DataError(
             f"'samples' must last at least {shortest / rate:.2f} s ({shortest} samples), got "
             f"{len(array) / rate:.2f} s ({len(array)} samples). Take a longer clip."
         )
-    if problem:
-        raise DataError(problem)
     with np.errstate(over="ignore"):  # a float64 too large for float32 becomes an infinity
         array = np.ascontiguousarray(array, np.float32)
     # A NaN makes the comparison false as well.

@@ -19,7 +19,6 @@ from harmonium.audio.extractors import (
     hann_window,
     hz_to_mel,
     mel_energies,
-    modulation_frequencies,
     modulation_spectra,
 )
 from harmonium.errors import DataError
@@ -74,7 +73,7 @@ def draw_clip(clip: Clip, *, title: str = "") -> "Figure":
     figure.colorbar(picture, label="dB, 0 is the strongest", pad=0.01)
     above.set_yticks(hz_to_mel(MARKS_HZ), [str(hz) for hz in MARKS_HZ])
     above.set(title="Mel spectrum", xlabel="seconds into the file", ylabel="Hz")
-    hertz = modulation_frequencies(DEFAULTS)
+    hertz = np.arange(DEFAULTS.n_modulations) * DEFAULTS.frame_rate / DEFAULTS.modulation_fft
     spectra = modulation_spectra(band_envelopes(mel, DEFAULTS), DEFAULTS)
     edges = pairwise((DEFAULTS.lowest_hz, *DEFAULTS.band_edges, DEFAULTS.highest_hz))
     bands = zip(DEFAULTS.band_names, edges, spectra, COLOURS, strict=False)

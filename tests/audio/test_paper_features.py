@@ -17,7 +17,7 @@ from harmonium.errors import DataError
 
 NAMES = feature_names()
 MFCC_0 = NAMES.index("timbre: mean of MFCC 0")
-FREQUENCIES = paper.modulation_frequencies(DEFAULTS)
+FREQUENCIES = np.arange(DEFAULTS.n_modulations) * DEFAULTS.frame_rate / DEFAULTS.modulation_fft
 SPACING = FREQUENCIES[1]
 SETTINGS = [
     DEFAULTS,
