@@ -126,6 +126,16 @@ def read_toml(path: Path, what: str) -> dict[str, Any]:
         raise DataError(f"{what} '{path}' are not TOML: {error}.") from None
 
 
+def read_secret(path: Path, what: str) -> str:
+    """The first line of a file that has a token or a password."""
+    try:
+        lines = path.expanduser().read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        reason = getattr(error, "strerror", None) or "it is not text"
+        raise DataError(f"The {what} file '{readable(path)}' cannot be read: {reason}.") from None
+    return lines[0].strip() if lines else ""
+
+
 def user_data_folder() -> Path:
     """The folder for what a user wants to keep: the library, downloaded datasets."""
     return user_data_path("harmonium", appauthor=False)

@@ -15,7 +15,7 @@ from harmonium.commands.options import argument, flag, number, value
 from harmonium.commands.output import Output
 from harmonium.commands.playlists import subsonic
 from harmonium.errors import DataError, NoLibraryError
-from harmonium.files import absolute_path, user_cache_folder
+from harmonium.files import absolute_path, read_secret, user_cache_folder
 
 MIN_TOKEN_LENGTH = 16
 
@@ -68,8 +68,9 @@ def serve(
     if token is None and not is_loopback(host):
         token = secrets.token_urlsafe(32)
     hosts = tuple(allow_host or ())
-    songs = None if audiomuse is None else subsonic(audiomuse, password_file)
-    if songs is not None:
+    songs = None
+    if audiomuse is not None:
+        songs = subsonic(audiomuse, password_file)
         songs.call("ping")
     settings = ServerSettings(library, host, port, person, token, hosts, log, music, songs)
     socket = bind(settings)
@@ -104,12 +105,7 @@ def _open_browser(address: str) -> None:
 def _read_token(file: Path | None) -> str | None:
     if file is None:
         return None
-    try:
-        lines = file.read_text(encoding="utf-8").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        reason = getattr(error, "strerror", None) or "it is not text"
-        raise DataError(f"The token file '{file}' cannot be read: {reason}.") from None
-    token = lines[0].strip() if lines else ""
+    token = read_secret(file, "token")
     if len(token) < MIN_TOKEN_LENGTH:
         raise DataError(
             f"The first line of '{file}' must be a token of at least {MIN_TOKEN_LENGTH} "

@@ -5,15 +5,12 @@ after ten minutes.
 """
 
 import time
-from collections import defaultdict
 from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 from fastapi import APIRouter, Query
 
-from harmonium.arrays import Ids
 from harmonium.connect.subsonic import Server, Song, matched
-from harmonium.library import Library
 from harmonium.library.paths import MAX_STOPS, smooth_order
 from harmonium.library.search import similarity_matrix
 from harmonium.library.snapshot import Question
@@ -104,46 +101,34 @@ def similar_artists(
 ) -> list[dict[str, Any]]:
     """The artists whose mean sound is most like that of one, by its id or name."""
     pairs, library = _pairs(service), service.library()
-    by_artist, ids = _by_artist(library, pairs)
-    V = library.snapshot().sounds.at(ids)
-    means = {one: V[rows].mean(axis=0) for one, rows in by_artist.items()}
-    own = [one for one in by_artist if artist in one]
+    update_sound_vectors(library)
+    sounds = library.snapshot().sounds
+    ids = sounds.ids[np.isin(sounds.ids, [*pairs.songs])]
+    songs, V = [pairs.songs[number] for number in ids.tolist()], sounds.at(ids)
+    _, first, of = np.unique([song.artistId for song in songs], True, True)
+    means = np.zeros((len(first), V.shape[1]))  # by artist
+    np.add.at(means, of, V)
+    means /= np.maximum(np.linalg.norm(means, axis=1, keepdims=True), 1e-9)
+    own = {int(k) for k, x in zip(of, songs, strict=True) if artist in (x.artistId, x.artist)}
     if not own:
         raise Problem(404, f"No artist of the library has the id or name {artist!r}.")
-    mine = means[own[0]]
+    mine = min(own)
 
-    def songs(rows: list[int], of: np.ndarray[Any, Any]) -> list[dict[str, str]]:
-        best = sorted(rows, key=lambda row: -float(V[row] @ of))[:N_SONGS]
-        some = [pairs.songs[int(ids[row])] for row in best]
-        return [{"item_id": song.id, "title": song.title} for song in some]
+    def nearest(one: int, to: int) -> list[dict[str, str]]:
+        """The songs of one artist that are most like another."""
+        rows = np.flatnonzero(of == one)
+        best = rows[np.argsort(-(V[rows] @ means[to]), kind="stable")[:N_SONGS]]
+        return [{"item_id": songs[row].id, "title": songs[row].title} for row in best]
 
-    def likeness(one: tuple[str, str]) -> float:
-        lengths = np.linalg.norm(means[one]) * np.linalg.norm(mine)
-        return float(means[one] @ mine / max(lengths, 1e-9))
+    def match(k: int) -> dict[str, Any]:
+        names = ("artist1_representative_songs", "artist2_representative_songs")
+        return dict(zip(names, (nearest(mine, k), nearest(k, mine)), strict=True))
 
-    found = sorted((one for one in by_artist if one != own[0]), key=lambda one: -likeness(one))[:n]
+    likeness = means @ means[mine]
+    order = [int(k) for k in np.argsort(-likeness, kind="stable") if k != mine][:n]
     return [
-        {"artist": one[1], "artist_id": one[0], "divergence": 1 - likeness(one)}
-        | {
-            "component_matches": [
-                {
-                    "artist1_representative_songs": songs(by_artist[own[0]], means[one]),
-                    "artist2_representative_songs": songs(by_artist[one], mine),
-                }
-            ]
-            if include_component_matches
-            else []
-        }
-        for one in found
+        {"artist": songs[first[k]].artist, "artist_id": songs[first[k]].artistId}
+        | {"divergence": 1 - float(likeness[k])}
+        | {"component_matches": [match(k)] if include_component_matches else []}
+        for k in order
     ]
-
-
-def _by_artist(library: Library, pairs: Pairs) -> tuple[dict[tuple[str, str], list[int]], Ids]:
-    """(id, name) of an artist → places of tracks that have vectors in the second, (n,)."""
-    update_sound_vectors(library)
-    known = library.snapshot().sounds.ids
-    ids = known[np.isin(known, [*pairs.songs])]
-    found: dict[tuple[str, str], list[int]] = defaultdict(list)
-    for row, number in enumerate(ids.tolist()):
-        found[pairs.songs[number].artistId, pairs.songs[number].artist].append(row)
-    return found, ids
