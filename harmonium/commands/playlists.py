@@ -15,8 +15,6 @@ from harmonium.errors import DataError, HarmoniumError, counted
 
 if TYPE_CHECKING:
     from harmonium.connect.subsonic import Server
-    from harmonium.library import Library
-    from harmonium.library.saved import WrittenPlaylist
     from harmonium.library.store.tracks import Track
 
 
@@ -48,13 +46,23 @@ def playlists(
     """
     out = Output(as_json)
     with options.opened(library) as opened:
-        if delete is not None or rename is not None:
-            change = opened.delete_search(delete) if delete else opened.rename_search(*rename or ())
-            out.hint(to_undo(change))
-        if folder is not None:
-            raise typer.Exit(write_all(out, opened, folder, nsp=nsp, relative=relative))
+        if delete is not None:
+            out.hint(to_undo(opened.delete_search(delete)))
+        elif rename is not None:
+            out.hint(to_undo(opened.rename_search(*rename)))
+        elif folder is not None:
+            with out.bar("writing") as progress:
+                done = opened.write_playlists(
+                    folder, rules=nsp, relative=relative, progress=progress
+                )
+            out.json(done)
+            rows = [(x.name, "rules" if x.n_tracks is None else x.n_tracks, x.path) for x in done]
+            out.table(("Name", ">Tracks", "File"), [row for row in rows if row[2] is not None])
+            failed = [(one.name, one.problem) for one in done if one.problem]
+            out.failures(failed)
+            raise typer.Exit(IN_PART if failed else 0)
         found = opened.saved_searches()
-        if to is not None and delete is None and rename is None:
+        if to is not None:
             wanted = {one.name: [hit.track for hit in one.run(opened)] for one in found}
             raise typer.Exit(_push(out, subsonic(to, password_file), wanted))
     out.show(
@@ -66,21 +74,6 @@ def playlists(
         },
         empty="No saved searches yet. `harmonium search QUERY --save NAME` saves one.",
     )
-
-
-def write_all(out: Output, library: Library, folder: Path, *, nsp: bool, relative: bool) -> int:
-    """Write the playlists of all saved searches, and list them; the exit code."""
-    with out.bar("writing") as progress:
-        written = library.write_playlists(folder, rules=nsp, relative=relative, progress=progress)
-    out.json(written)
-    out.table(("Name", ">Tracks", "File"), [(x.name, _n(x), x.path) for x in written if x.path])
-    problems = [(one.name, one.problem) for one in written if one.problem]
-    out.failures(problems)
-    return IN_PART if problems else 0
-
-
-def _n(one: WrittenPlaylist) -> int | str:
-    return "rules" if one.n_tracks is None else one.n_tracks
 
 
 def push(
@@ -113,14 +106,11 @@ def push(
     tracks: list[Track] = []
     if search:
         with options.opened(library) as opened:
-            saved = {one.name: one for one in opened.saved_searches()}
-            if asked in saved:
-                found = saved[asked].run(opened)
+            if asked in [one.name for one in opened.saved_searches()]:
+                found = opened.run_search(asked)
             else:
                 found = opened.search(asked, limit=limit, min_probability=min_probability)
             tracks = [hit.track for hit in found]
-        if not tracks:
-            raise DataError(f"No tracks found for {asked!r}.")
     server = subsonic(to, password_file)
     if rescan:
         with out.bar("scanning") as progress:

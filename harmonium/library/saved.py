@@ -40,11 +40,14 @@ class SavedSearch:
     def words(self) -> str:
         """What it finds, on one line."""
         asked = self.question
-        parts = [asked.text, asked.name and f"“{asked.name}”"]
-        parts += [f"like #{asked.like}" if asked.like else ""]
-        parts += [f"from #{asked.start} to #{asked.end}" if asked.start else ""]
-        parts += [f"sorted by {asked.order}" if asked.order else ""]
-        return ", ".join(filter(None, parts)) or "all tracks"
+        parts = {
+            asked.text: asked.text,
+            f"“{asked.name}”": asked.name,
+            f"like #{asked.like}": asked.like,
+            f"from #{asked.start} to #{asked.end}": asked.start,
+            f"sorted by {asked.order}": asked.order,
+        }
+        return ", ".join(words for words, given in parts.items() if given) or "all tracks"
 
     def run(self, library: Library) -> SearchResult:
         """The tracks that it finds now."""

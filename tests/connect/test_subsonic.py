@@ -78,6 +78,9 @@ def test_a_search_is_a_playlist_on_the_server_and_is_refreshed(served, client):
     assert done.exit_code == 1
     assert "The playlist 'Gone' stays as it is: it is empty." in " ".join(done.stderr.split())
     assert {name: len(some) for name, some in playlists(client).items()} == {"Loud": 2, "Ça/va": 1}
+    lists = served.place.with_name("lists")
+    assert run_main("index", "--playlists", lists, "-L", served.place).exit_code == 0
+    assert sorted(path.name for path in lists.iterdir()) == ["Gone.m3u8", "Loud.m3u8", "Ça_va.m3u8"]
 
 
 def test_a_rescan_finds_new_files(served, monkeypatch):
