@@ -425,10 +425,7 @@ def stored_parameter(arrays: Arrays, name: str) -> Floats:
 
 def array_of_names(values: Any) -> NDArray[Any]:
     """Names as ``fit`` keeps them: an object array of strings, or integers."""
-    if not isinstance(values, list) or len({type(value) for value in values}) != 1:
+    kinds = {type(value) for value in values} if isinstance(values, list) else set()
+    if kinds not in ({str}, {int}):
         raise TypeError(f"expected a list of names or of numbers, not {values!r:.80}")
-    if isinstance(values[0], str):
-        return np.array(values, dtype=object)
-    if isinstance(values[0], int):
-        return np.array(values)
-    raise TypeError(f"expected names or numbers, not {values[0]!r:.80}")
+    return np.array(values, dtype=object if kinds == {str} else None)

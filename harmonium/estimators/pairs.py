@@ -222,18 +222,6 @@ def name_codes(wanted: Any, names: pl.Series, *, name: str) -> Codes:
     return codes_in(as_strings(values, name=name), names)
 
 
-def auxiliary_selection(auxiliary: Any) -> tuple[str, ...]:
-    """The auxiliary variables that are asked for, checked."""
-    names = (auxiliary,) if isinstance(auxiliary, str) else tuple(auxiliary)
-    for name in names:
-        if name not in PARTS:
-            raise DataError(
-                f"'auxiliary' must be a selection of {', '.join(map(repr, PARTS))}. Got {name!r} "
-                "among it."
-            )
-    return names
-
-
 @dataclass(frozen=True, eq=False)
 class Smoothed:
     """The probability of every tag for some clips."""

@@ -169,7 +169,11 @@ class TagSmoother(StoredEstimator, BaseEstimator):
         seeds = check_random_state(self.random_state).randint(2**31 - 1, size=3)
         rng = np.random.default_rng(seeds[0])
         held_out = hold_out(rng, data, self.validation_fraction, MAX_HELD_OUT)
-        parts = inputs.auxiliary_selection(self.auxiliary)
+        chosen = self.auxiliary
+        parts = (chosen,) if isinstance(chosen, str) else tuple(chosen)
+        for name in set(parts) - set(inputs.PARTS):
+            known = ", ".join(map(repr, inputs.PARTS))
+            raise DataError(f"'auxiliary' must be a selection of {known}. Got {name!r} among it.")
         conditions, result = self._train(data, held_out, seeds[1:], self.max_epochs, parts)
         gradient_tagger.begin_history(self)
         gradient_tagger.keep(self, [result])

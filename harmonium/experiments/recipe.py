@@ -172,9 +172,11 @@ def parse_recipe(text: str, *, trusted: bool = False) -> Recipe:
         raise DataError(f"'search_folds' must be at most {n_folds - 1}, one less than 'n_folds'.")
     if recipe.cross_fit and recipe.search_known != (0.0,):
         raise DataError("'search_known' must be [0.0] with 'cross_fit'.")
-    labels = [spec.label for spec in recipe.datasets]
-    _check_distinct("dataset label", labels)
-    _check_distinct("model name", [spec.name for spec in recipe.models])
+    labels, names = [spec.label for spec in recipe.datasets], [spec.name for spec in recipe.models]
+    for what, values in (("dataset label", labels), ("model name", names)):
+        for value in values:
+            if values.count(value) > 1:
+                raise DataError(f"The {what} {value!r} occurs more than once. Give each its own.")
     for model in () if trusted else recipe.models:
         _choice("an estimator", model.estimator, MODELS)
         for label in model.skip:
@@ -224,9 +226,3 @@ def _choice(what: str, value: Any, known: Mapping[str, Any]) -> Any:
         hint = did_you_mean(str(value), known)
         raise DataError(f"{value!r} is not {what}.{hint} Known are {', '.join(sorted(known))}.")
     return known[value]
-
-
-def _check_distinct(what: str, values: list[str]) -> None:
-    for value in values:
-        if values.count(value) > 1:
-            raise DataError(f"The {what} {value!r} occurs more than once. Give each its own.")

@@ -477,23 +477,19 @@ def in_scale(track: SyntheticTrack, pitch: int) -> int:
 def voicings(track: SyntheticTrack, centre: float) -> tuple[Chord, ...]:
     """One voicing for each chord of the progression, each as close to the one before as can be."""
     found: list[Chord] = []
+    before: Chord = ()
+
+    def movement(voicing: Chord) -> float:
+        moved = sum(abs(a - b) for a, b in zip(voicing, before, strict=True))
+        return moved + abs(float(np.mean(voicing)) - centre)
+
     for degree in track.progression:
-        classes = pitch_classes(track, degree)
-        options = [
-            _stacked(classes[i:] + classes[:i], low)
-            for i in range(len(classes))
-            for low in (centre - 10, centre - 4)
-        ]
+        classes, options = pitch_classes(track, degree), []
+        for i in range(len(classes)):
+            turned = classes[i:] + classes[:i]
+            steps = [(above - below) % 12 for below, above in pairwise(turned)]
+            for low in (centre - 10, centre - 4):
+                options.append(tuple(accumulate(steps, initial=nearest(turned[0], low))))
         before = found[-1] if found else tuple(int(centre) for _ in classes)
-        found.append(min(options, key=lambda v, b=before: _movement(v, b, centre)))  # type: ignore[misc]
+        found.append(min(options, key=movement))
     return tuple(found)
-
-
-def _stacked(classes: Chord, lowest: float) -> Chord:
-    steps = ((after - before) % 12 for before, after in pairwise(classes))
-    return tuple(accumulate(steps, initial=nearest(classes[0], lowest)))
-
-
-def _movement(voicing: Chord, before: Chord, centre: float) -> float:
-    moved = sum(abs(a - b) for a, b in zip(voicing, before, strict=True))
-    return moved + abs(float(np.mean(voicing)) - centre)
