@@ -222,9 +222,6 @@ class TagClassifier(ClassifierMixin, StoredEstimator, BaseEstimator):
         tags.target_tags.multi_output = True
         return tags
 
-    def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "_params")
-
     def _shapes(self) -> dict[str, tuple[int, ...]]:
         sizes = {"C": len(self.tags_), "D": len(self._scaling.mean)}
         sizes["E"] = getattr(self, "n_chains", 1)

@@ -293,6 +293,9 @@ class StoredEstimator(ABC):
     def _shapes(self) -> dict[str, tuple[int, ...]]:
         """The shapes of the parameters that the settings ask for, by name."""
 
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "_params")
+
     def _check_shapes(self) -> None:
         """Refuse parameters other than the settings ask for."""
         found = {name: array.shape for name, array in self._params._asdict().items()}

@@ -390,9 +390,6 @@ class TagSmoother(StoredEstimator, BaseEstimator):
     def _infer(self, u: Floats, a: Codes, y: Floats) -> Floats:
         return infer(self._params, u, a, y, inference_options(self, self._params.U.shape)).y
 
-    def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "_params")
-
     # Files: the parameters, the names of users, clips, tracks and tags, and who gave which tag.
 
     def _learnt(self) -> tuple[Arrays, dict[str, Any]]:

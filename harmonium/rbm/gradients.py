@@ -52,22 +52,17 @@ class Gradient(Protocol):
     """What the training loop asks of an objective."""
 
     def noise(self, params: Any, unknown: bool) -> tuple[int, int]:
-        """How many random numbers a clip takes, as (sweeps, numbers per sweep); or more."""
-        # ``unknown`` says whether any tag of the training data is unknown.
+        """How many random numbers a clip takes, as (sweeps, numbers per sweep); none by default.
+
+        ``unknown`` says whether any tag of the training data is unknown.
+        """
+        return 0, 0
 
     def __call__(self, params: Any, batch: Batch, noise: Array) -> tuple[Any, Array]:
         """The gradient of the mean loss, and logits (B, C) whose likelihood stands for the model's.
 
         ``noise`` is uniform on [0, 1), (sweeps, B, numbers per sweep or more).
         """
-
-
-class WithoutNoise:
-    """A gradient that samples nothing."""
-
-    def noise(self, params: Any, unknown: bool) -> tuple[int, int]:
-        """No random numbers."""
-        return 0, 0
 
 
 @dataclass(frozen=True)
@@ -98,7 +93,7 @@ class ContrastiveDivergence:
 
 
 @dataclass(frozen=True)
-class MeanField(WithoutNoise):
+class MeanField(Gradient):
     """Mean-field CD-K: like CD, with expectations in place of samples.
 
     The K ``steps`` of the negative phase start at the data, or ``from_zero``, as inference does.
@@ -124,7 +119,7 @@ class MeanField(WithoutNoise):
 
 
 @dataclass(frozen=True)
-class BeliefPropagation(WithoutNoise):
+class BeliefPropagation(Gradient):
     """Both phases by loopy belief propagation, with its pairwise marginals for E[h yᵀ]."""
 
     steps: int = 10

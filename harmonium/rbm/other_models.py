@@ -159,7 +159,7 @@ def network_probabilities(
 
 
 @dataclass(frozen=True)
-class CrossEntropy(gradients.WithoutNoise):
+class CrossEntropy(gradients.Gradient):
     """The gradient of the mean over clips of -Σ_j log p(y_j | x) over the known tags."""
 
     logits: Any  # (params, x) -> (B, C)
