@@ -156,9 +156,6 @@ def write_fields(library: Library, new: Mapping[str, str | None]) -> dict[str, s
     return {name: field for name, field in found.items() if name != NO_TAG}
 
 
-# Which tags. ----------------------------------------------------------------------------------
-
-
 def wanted_tags(
     library: Library,
     ids: Sequence[int],
@@ -240,9 +237,6 @@ def count_untagged(library: Library, ids: Sequence[int] | Ids) -> int:
         return 0
     tagged, _ = library.predictions.columns(model.id, [0], refined=False)
     return int((~np.isin(np.asarray(ids, np.int64), tagged)).sum())
-
-
-# What would change, without reading the files. --------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -382,9 +376,6 @@ def _tags_in(values: filetags.Values) -> tuple[dict[str, str], frozenset[str]]:
     found = {normalise_tag(value): value for value in values}
     parts = {part for value in values for part in possible_parts(value)}
     return found, frozenset(parts - found.keys())
-
-
-# What would change in files, and writing. -------------------------------------------------------
 
 
 def plan_writes(
@@ -548,9 +539,6 @@ class _UndoableWriter:
             if track.duration is not None:
                 about["duration"] = track.duration
             self._library.tracks.replace(replace(now, **about, state="present", reason=None))
-
-
-# Undoing. -------------------------------------------------------------------------------------
 
 
 def last_change(library: Library) -> Change:

@@ -101,9 +101,6 @@ def copy(source: BinaryIO, target: BinaryIO, start: int, end: int) -> None:
         target.write(data)
 
 
-# Tags. ----------------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True, kw_only=True)
 class Id3Options:
     """What ID3 leaves open; `Rules` says what each means."""
@@ -248,9 +245,6 @@ def audio_digest(path: PathLike) -> str:
         return format_of(file).sound_digest(file)
 
 
-# What several formats need. -------------------------------------------------------------------
-
-
 def decoded(data: bytes) -> str:
     """Text that should be UTF-8; where it is not, it was written as Latin-1."""
     try:
@@ -278,9 +272,6 @@ def with_new_items(
         name = key(item)
         kept += pending.pop(name, []) if name in new else [item]
     return kept + [item for some in pending.values() for item in some]
-
-
-# Pictures. ---------------------------------------------------------------------------------------
 
 
 def read_cover(file: BinaryIO) -> tuple[bytes, str] | None:

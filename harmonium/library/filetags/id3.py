@@ -105,9 +105,6 @@ def end_before_id3v1(file: BinaryIO, start: int = 0) -> int:
     return end - 128 if has else end
 
 
-# Reading. -------------------------------------------------------------------------------------
-
-
 def read_tag(
     format: str, tag: ID3 | None, options: Id3Options, texts: Edits | None = None, **about: Any
 ) -> FileTags:
@@ -188,9 +185,6 @@ def _split(texts: list[Any], separator: str | None) -> Values:
         mark = separator.strip() or separator
         texts = [part.strip() for text in texts for part in str(text).split(mark)]
     return tuple(text for text in map(str, texts) if text.strip())
-
-
-# Writing. -------------------------------------------------------------------------------------
 
 
 def edited_tag(data: bytes, edits: Edits, options: Id3Options, *, room: int) -> bytes:

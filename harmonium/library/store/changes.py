@@ -324,8 +324,6 @@ def _mark(connection: sa.Connection, number: int, by: int | None) -> None:
         _mark(connection, undoes, number if by is None and left == 0 else None)
 
 
-# Undoing opinions. -----------------------------------------------------------------------------
-
 _SAME = " AND ".join(f"o.{name} = k.{name}" for name in TRIPLE)
 _MAKE_KEYS = f"""
 CREATE TEMPORARY TABLE undo_key AS
