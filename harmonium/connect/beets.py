@@ -23,6 +23,7 @@ from harmonium.errors import DataError, NoLibraryError
 from harmonium.files import absolute_path
 from harmonium.library import Library, tagger
 from harmonium.library.filetags import Values, changed_fields
+from harmonium.library.filetags.formats import GIVEN
 from harmonium.library.filetags.rules import tags_in_comment
 from harmonium.library.imports import ImportReport, import_rows
 from harmonium.library.store.schema import EXTRACTOR
@@ -38,7 +39,6 @@ from harmonium.library.write import (
 FIELDS = {"genre": "genres", "mood": "mood", "grouping": "grouping", "comment": "comments"}
 """Field of a file → that of beets."""
 LISTS = ("genre", "mood")  # those that are lists in beets
-GIVEN = "harmonium"  # the field of beets with the tags that Harmonium gave
 
 
 class TaggedItem(NamedTuple):

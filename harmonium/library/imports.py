@@ -31,6 +31,7 @@ from harmonium.data.tag_names import (
 )
 from harmonium.errors import DataError, FileTagError, LibraryError, counted
 from harmonium.library.filetags import FIELDS, UndoRecord, genre_names
+from harmonium.library.filetags.formats import GIVEN
 from harmonium.library.library import Library
 from harmonium.library.store.changes import SETTING
 from harmonium.library.store.opinions import Kind
@@ -210,7 +211,7 @@ def import_file_tags(
     """Import the tags that the files had when they were last indexed.
 
     A value that holds several tags is split. What is too long for a tag is left out, and so is
-    what Harmonium itself wrote into a file, unless it was undone.
+    what Harmonium itself wrote into a file, unless it was undone, or gave to beets.
 
     Parameters
     ----------
@@ -230,7 +231,7 @@ def import_file_tags(
     report = ImportReport()
     written = _written_tags(library)
     values = {
-        track.id: {name: [*track.file_tags.get(name, ())] for name in wanted}
+        track.id: {name: [*track.file_tags.get(name, ())] for name in (*wanted, GIVEN)}
         for track in library.tracks.all()
     }
     for by_field in values.values() if "genre" in wanted else ():  # numbers become names
@@ -247,6 +248,7 @@ def import_file_tags(
     triples: list[tuple[int, str, str, str]] = []
     for track_id, by_field in values.items():
         found: dict[str, tuple[str, str]] = {}
+        own = written.get(track_id, set()).union(map(normalise_tag, by_field.pop(GIVEN)))
         for name, texts in by_field.items():
             for text in texts:
                 parts = splitters[name].split(text)
@@ -254,7 +256,7 @@ def import_file_tags(
                 found = {normalise_tag(part): (part, name) for part in parts} | found
         for tag, (spelling, name) in found.items():
             report.n_rows += 1
-            if tag in written.get(track_id, ()):
+            if tag in own:
                 report.n_own += 1
             elif len(tag) > MAX_TAG_LENGTH:
                 report.left_out[f"more than {MAX_TAG_LENGTH} characters"] += 1

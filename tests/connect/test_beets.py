@@ -18,6 +18,7 @@ from harmonium.errors import DataError, NoLibraryError
 from harmonium.library import Library
 from harmonium.library.filetags import Rules, apply_change, plan_write, read_tags
 from harmonium.library.learning import fitting
+from harmonium.library.store.tracks import Track
 
 CONFIG = """
 plugins: harmonium
@@ -144,7 +145,13 @@ def test_beets_and_harmonium_use_the_same_fields_of_files(home):
     lines = beet("ls", "-f", "$format $mood $energy").splitlines()
     assert [line.partition(" ")[2] for line in lines] == ["calm; slow 0.25"] * 5
     beet("modify", "-y", "mood=wild; fast", "energy=0.75", "harmonium=fast")
-    for path in (home / "Music").rglob("*.*"):
+    paths = [*(home / "Music").rglob("*.*")]
+    with Library.open() as library:
+        library.tracks.put([Track(str(one), one.name, **read_tags(one).of_track) for one in paths])
+        report = library.import_file_tags(["mood"])
+        assert (report.n_rows, report.n_own, report.n_tracks) == (10, 5, 5)
+        assert set(library.opinions.tags()["tag"]) == {"wild"}
+    for path in paths:
         assert read_tags(path).mood == ("wild", "fast")
         change = plan_write(path, [], Rules(mode="overwrite", features=True), {"energy": 0.5})
         assert [one.before for one in change.fields] == [("0.75",)]
