@@ -53,9 +53,8 @@ PANELS = {
     ),
     "Data and experiments": (
         ("features", "features", "Compute the features of music files as a table."),
-        ("inspect", "features", "Draw the spectrum and the rhythm of a clip."),
         ("smooth", "smooth", "Predict the tags that a new user would give each clip."),
-        ("data", "data:app", "List, describe and download the public datasets."),
+        ("data", "data:app", "List and describe the public datasets."),
         (
             "experiment",
             "experiment:app",

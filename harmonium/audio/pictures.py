@@ -1,37 +1,15 @@
-"""Pictures: of a clip, with what its features are computed from; and of a whole track."""
+"""The picture of a track: its spectrum over time."""
 
-import textwrap
-import warnings
 from contextlib import suppress
 from io import BytesIO
-from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from harmonium.arrays import Floats
-from harmonium.audio.decoding import MIN_RATE, CannotDecode, Clip, Decoder, PathLike, with_decoder
-from harmonium.audio.extractors import (
-    DEFAULTS,
-    band_envelopes,
-    decibels,
-    hann_window,
-    hz_to_mel,
-    mel_energies,
-    modulation_spectra,
-)
-from harmonium.errors import DataError
+from harmonium.audio.decoding import MIN_RATE, CannotDecode, Decoder, PathLike, with_decoder
+from harmonium.audio.extractors import decibels, hann_window, hz_to_mel
 from harmonium.files import write_atomically
-
-if TYPE_CHECKING:  # matplotlib is slow to import
-    from matplotlib.figure import Figure
-
-# Okabe and Ito's colours, which people with any colour vision tell apart.
-COLOURS = ("#0072B2", "#009E73", "#D55E00", "#CC79A7", "#56B4E9", "#E69F00")
-MARKS_HZ = (100, 400, 800, 1600, 3200, 6400)
-MIN_DEPTH = 0.05  # that the scale of modulations reaches
-SIZE = (11.0, 8.5)  # inches of a clip's picture
 
 WIDTH, HEIGHT = 1200, 128  # pixels of a track's picture: moments and mel bands
 LOOKS = 4  # frames that a column of it is the mean of
@@ -41,65 +19,6 @@ RANGE = 70.0  # decibels from the darkest to the brightest
 MAX_SECONDS = 4 * 3600.0  # what a track has beyond this length is cut off
 FOLDER, VERSION = "spectra", 1  # in the cache; the version must rise when pictures change
 BLOCK = 2**20  # frames that are decoded at a time
-
-
-def draw_clip(clip: Clip, *, title: str = "") -> "Figure":
-    """The mel spectrum above; below, how deeply the energy of each broad band swings."""
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
-    mel = mel_energies(clip.samples, clip.rate, DEFAULTS)
-    figure = Figure(SIZE, layout="constrained")
-    FigureCanvasAgg(figure)
-    printable = title.encode("utf-8", "replace").decode()  # a name need not be valid text
-    short = textwrap.shorten(printable, 100, placeholder="…")
-    figure.suptitle(short, parse_math=False, x=0.01, ha="left", fontsize=13)
-    above, below = figure.subplots(2, 1)
-    # Silence is as dark as the weakest sound of a clip that has some.
-    levels = decibels(mel)
-    silence = 10 * np.log10(DEFAULTS.silence)
-    levels -= max(float(levels.max()), silence + DEFAULTS.dynamic_range)
-    # Equal steps up the picture are equal steps in mel, as the bands are.
-    low, high = hz_to_mel([DEFAULTS.lowest_hz, DEFAULTS.highest_hz])
-    picture = above.imshow(
-        levels.T,
-        origin="lower",
-        aspect="auto",
-        interpolation="nearest",
-        vmin=-DEFAULTS.dynamic_range,
-        vmax=0,
-        extent=(clip.start, clip.start + len(mel) / DEFAULTS.frame_rate, low, high),
-    )
-    figure.colorbar(picture, label="dB, 0 is the strongest", pad=0.01)
-    above.set_yticks(hz_to_mel(MARKS_HZ), [str(hz) for hz in MARKS_HZ])
-    above.set(title="Mel spectrum", xlabel="seconds into the file", ylabel="Hz")
-    hertz = np.arange(DEFAULTS.n_modulations) * DEFAULTS.frame_rate / DEFAULTS.modulation_fft
-    spectra = modulation_spectra(band_envelopes(mel, DEFAULTS), DEFAULTS)
-    edges = pairwise((DEFAULTS.lowest_hz, *DEFAULTS.band_edges, DEFAULTS.highest_hz))
-    bands = zip(DEFAULTS.band_names, edges, spectra, COLOURS, strict=False)
-    for name, (least, most), spectrum, colour in bands:
-        label = f"{name}, {least:g} to {most:g} Hz"
-        below.plot(hertz, spectrum, color=colour, linewidth=1.8, label=label)
-    below.set(title="How deeply the energy of each band swings, by how often", ylabel="depth")
-    below.set(xlabel="times per second (Hz)", xlim=(0, DEFAULTS.highest_modulation_hz))
-    below.set_ylim(0, 1.1 * max(float(spectra.max()), MIN_DEPTH))
-    below.grid(axis="x", alpha=0.3)
-    below.legend(fontsize=9)
-    return figure
-
-
-def save_picture(figure: "Figure", path: PathLike) -> None:
-    """Write a PNG, SVG or PDF file, by the name's ending."""
-    with warnings.catch_warnings():
-        # A title may hold signs that the font has not; they become boxes.
-        warnings.filterwarnings("ignore", "Glyph .* missing from font")
-        try:
-            figure.savefig(path, dpi=150)
-        except (OSError, ValueError) as error:
-            raise DataError(
-                f"The picture cannot be written: {error}. Choose a name that ends in .png, .svg "
-                "or .pdf, in an existing folder."
-            ) from None
 
 
 def overview_png(path: PathLike, *, cache: PathLike, key: str) -> bytes:

@@ -1,4 +1,4 @@
-"""`harmonium data`: the public datasets, what is in them, and downloading the paper's."""
+"""`harmonium data`: the public datasets, and what is in them."""
 
 from pathlib import Path
 from typing import Any
@@ -7,9 +7,8 @@ import typer
 from rich.text import Text
 
 from harmonium.commands import options
-from harmonium.commands.options import flag, number, value
+from harmonium.commands.options import number, value
 from harmonium.commands.output import Cell, Output, share_bar
-from harmonium.errors import counted
 
 app = typer.Typer()
 FOLDER = value(
@@ -89,35 +88,6 @@ def show_dataset(
     terms = {key: facts[key.lower()] for key in ("Licence", "Homepage")}
     folder_shown = "" if path is None else _short(path)
     out.pairs({"Cite": facts["citation"], **terms, "Folder": folder_shown})
-
-
-@app.command("download")
-def download_dataset(
-    name: str = typer.Argument(..., help="mturk or majmin."),
-    folder: Path | None = FOLDER,
-    force: bool = flag("Download existing files again.", "--force"),
-    url: str | None = value(
-        "URL",
-        "A mirror: the address of the folder that has mturk/ and majmin/ in it.",
-        envvar="HARMONIUM_FETCH_URL",
-    ),
-) -> None:
-    """Download the paper's own MTurk or MajorMiner files into the data folder.
-
-    Example: harmonium data download mturk
-    """
-    from harmonium.data.datasets.loaders import download
-
-    out, files = Output(), set[str]()
-    with out.bar("downloading") as update:
-
-        def progress(file: str, received: int, total: int | None) -> None:
-            files.add(file)
-            update(received, total or 0, file)
-
-        paths = download(name, folder, url=url, force=force, progress=progress)
-    what = f"{counted(len(files), 'file')} downloaded" if files else "Already downloaded"
-    out.say(f"{what}: {paths[0].parent}", f"Next: harmonium data show {name}")
 
 
 def _sizes(facts: dict[str, Any]) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""`harmonium features`, `inspect` and `extractor`: what can be computed from sound."""
+"""`harmonium features` and `extractor`: what can be computed from sound."""
 
 import time
 from dataclasses import replace
@@ -9,7 +9,7 @@ import typer
 from harmonium.commands import IN_PART, options
 from harmonium.commands.options import argument, file, value
 from harmonium.commands.output import Output
-from harmonium.errors import AudioError, DataError, counted
+from harmonium.errors import DataError, counted
 
 
 def features(
@@ -89,31 +89,6 @@ def features(
     parts += [f"{len(failed):,} could not be read"] if failed else []
     out.say(f"{'; '.join(parts)}; {time.monotonic() - began:.1f} s")
     raise typer.Exit(IN_PART if failed else 0)
-
-
-def inspect(
-    file: Path = argument("FILE", "A music file.", default=...),
-    output: Path = file("Picture to write: .png, .svg, .pdf.", "--output", "-o", default=...),
-    start: float | None = options.START,
-    seconds: float = value("S", "Length of the clip.", default=10, min=1),
-) -> None:
-    """Draw the spectrum and the rhythm of a clip.
-
-    Example: harmonium inspect song.mp3 -o song.png --start 60
-    """
-    from harmonium.audio import decode
-    from harmonium.audio.decoding import quoted
-    from harmonium.audio.pictures import draw_clip, save_picture
-
-    clip = decode(file, seconds=seconds, start=start)
-    end = clip.start + len(clip.samples) / clip.rate
-    title = f"{file.name}, {clip.start:.1f} to {end:.1f} s"
-    try:
-        figure = draw_clip(clip, title=title)
-    except DataError as error:
-        raise AudioError(f"{quoted(file)} cannot be drawn: {error}") from None
-    save_picture(figure, output)
-    print(f"Drawn: {output}")
 
 
 extractor = typer.Typer()

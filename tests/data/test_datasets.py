@@ -331,7 +331,7 @@ class TestFolders:
         text = str(caught.value)
         assert "no mturk_valid.libsvm, mturk_test.libsvm in any of" in text
         assert str(tmp_path / "mturk") in text
-        assert "harmonium data download mturk" in text
+        assert "Download its three files" in text
         assert "HARMONIUM_DATA" in text
         with pytest.raises(DatasetNotFoundError, match=r"x\.arff or x-train\.arff"):
             datasets.load("mulan:x", tmp_path)

@@ -3,13 +3,10 @@
 docs/datasets.md describes their options.
 """
 
-import http.client
-import urllib.error
-import urllib.request
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import BinaryIO, Literal
+from typing import Literal
 
 import numpy as np
 import polars as pl
@@ -20,7 +17,6 @@ from harmonium.data.datasets.dataset import (
     INFOS,
     TABLES,
     Dataset,
-    data_folders,
     locate,
     read_arrays,
     read_table,
@@ -30,8 +26,7 @@ from harmonium.data.datasets.dataset import (
 from harmonium.data.tables import codes_in, encode, positions
 from harmonium.data.tag_names import artist_groups, linked_groups, normalise_names
 from harmonium.data.triples import TagCounts, Triples, sorted_triples
-from harmonium.errors import DataError, DatasetNotFoundError
-from harmonium.files import atomic_file
+from harmonium.errors import DataError
 
 N_MFCC = 104
 N_EMBEDDING = 400
@@ -58,11 +53,6 @@ SIZES = {  # the published number of rows
     "mturk": {"train": 597, "valid": 123, "test": 195},
     "majmin": {"train": 1587, "valid": 471, "test": 480},
 }
-
-ReceivedBytes = Callable[[str, int, int | None], None]
-"""Called with a file's name, the bytes received so far, and the bytes in all or None."""
-_CHUNK_BYTES = 1 << 16
-_TIMEOUT_S = 30
 
 
 def _check_option(name: str, value: str | None, allowed: Sequence[str]) -> None:
@@ -298,7 +288,7 @@ def _taggings(path: Path) -> pl.DataFrame:
     return rows.select("tag", user="userID", artist="artistID")
 
 
-# The paper's own files, and their download
+# The paper's own files
 
 
 def load_paper_files(
@@ -348,70 +338,3 @@ def read_split(path: Path, name: str, n_rows: int | None) -> tuple[Floats, Mask]
     if n_rows not in (None, len(labels)):
         raise DataError(f"{path} has {len(labels)} rows where the published file has {n_rows}.")
     return X.toarray(), labels
-
-
-def download(
-    name: str,
-    folder: str | Path | None = None,
-    *,
-    url: str | None = None,
-    force: bool = False,
-    progress: ReceivedBytes | None = None,
-) -> list[Path]:
-    """Download the three files of "mturk" or "majmin" into the data folder; returns their paths.
-
-    A file takes its name only when it is complete and has the published number of rows. A file
-    that is there already is kept unless ``force``. ``url`` is a mirror's folder of datasets.
-    """
-    if name not in SIZES:
-        raise DataError(
-            f"Only {' and '.join(SIZES)} can be downloaded, got '{name}'. "
-            "See docs/datasets.md for how to get the other datasets."
-        )
-    target = data_folders(folder)[0] / name
-    paths = {target / f"{name}_{split}.libsvm": rows for split, rows in SIZES[name].items()}
-    source = f"{url.rstrip('/')}/{name}/" if url else INFOS[name].homepage
-    if not source.startswith(("http://", "https://")):
-        raise DataError(f"'url' must begin with http:// or https://, got '{url}'.")
-    for path, n_rows in paths.items():
-        if force or not path.is_file():
-            _download_file(name, n_rows, source + path.name, path, progress)
-    return list(paths)
-
-
-def _download_file(
-    name: str, n_rows: int, url: str, path: Path, progress: ReceivedBytes | None
-) -> None:
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with atomic_file(path) as file:
-            _receive(url, file, path.name, progress)
-            try:
-                read_split(Path(file.name), name, n_rows)
-            except DataError as error:
-                problem = str(error).replace(file.name, "the file")
-                raise DataError(f"{url} is not what was published: {problem}") from None
-    except (OSError, http.client.HTTPException) as error:
-        if isinstance(error, urllib.error.HTTPError):
-            error.close()
-        reason = getattr(getattr(error, "reason", error), "strerror", None) or error
-        raise DatasetNotFoundError(
-            f"{url} could not be downloaded and written to {path}: {reason}. Check the network and "
-            f"try again, put {path.name} from elsewhere there, or name a folder of your own with "
-            "--folder or HARMONIUM_DATA."
-        ) from None
-
-
-def _receive(url: str, file: BinaryIO, label: str, progress: ReceivedBytes | None) -> None:
-    with urllib.request.urlopen(url, timeout=_TIMEOUT_S) as response:
-        length = response.headers.get("Content-Length")
-        total = int(length) if length else None
-        received = 0
-        while chunk := response.read(_CHUNK_BYTES):
-            file.write(chunk)
-            received += len(chunk)
-            if progress:
-                progress(label, received, total)
-    if total is not None and received != total:
-        raise http.client.IncompleteRead(b"", total - received)
-    file.flush()
