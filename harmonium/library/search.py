@@ -468,23 +468,18 @@ def similarities(
     if model is None or row == len(tagged) or tagged[row] != track_id or not model.learnt.any():
         return ids, by_sound
     learnt = np.flatnonzero(model.learnt)
-    by_tags = alike(
-        snapshot.trained_columns(learnt, tagged), row, _said(snapshot, model, learnt, track_id)
-    )
+    said = snapshot.agreed_of(track_id)
+    own = np.array([said.get(model.vocabulary[j], np.nan) for j in learnt], np.float32)
+    by_tags = alike(snapshot.trained_columns(learnt, tagged), row, own)
     if not np.array_equal(tagged, ids):
         place, there = places_in(tagged, ids)
         by_tags = np.where(there, by_tags[place], by_sound)
-    weight = _tag_weight(len(learnt))
+    weight = np.float32(len(learnt) / (len(learnt) + N_TAGS_LIKE_SOUND))
     return ids, (1 - weight) * by_sound + weight * by_tags
 
 
-def similarity_matrix(
-    snapshot: "Snapshot", model: StoredModel | None, ids: Ids, certain: Collection[int] = ()
-) -> Floats:
-    """How alike tracks that have vectors are, (n, n) in [-1, 1], as `similarities` has it.
-
-    What people agree on counts for the ``certain`` tracks.
-    """
+def similarity_matrix(snapshot: "Snapshot", model: StoredModel | None, ids: Ids) -> Floats:
+    """How alike tracks that have vectors are by sound and by predictions, (n, n) in [-1, 1]."""
     by_sound = _cosines(snapshot.sounds.at(ids).astype(np.float32))
     tagged = _modelled(snapshot, model, [])[0]
     place, there = places_in(tagged, ids)
@@ -492,17 +487,11 @@ def similarity_matrix(
     if model is None or not there.any() or not model.learnt.any():
         return by_sound
     learnt = np.flatnonzero(model.learnt)
-    said = {
-        int(np.flatnonzero(ids == one)[0]): _said(snapshot, model, learnt, one) for one in certain
-    }
     Z = np.zeros((len(ids), len(learnt)), np.float32)
     for k, column in enumerate(snapshot.trained_columns(learnt, tagged)):
-        values, deviation = column[place], float(column.std())
-        for row, own in said.items():
-            values[row] = values[row] if np.isnan(own[k]) else own[k]
-        if deviation > STEP:
-            Z[:, k] = (values - column.mean()) / deviation
-    weight = _tag_weight(len(learnt))
+        if (deviation := float(column.std())) > STEP:
+            Z[:, k] = (column[place] - column.mean()) / deviation
+    weight = np.float32(len(learnt) / (len(learnt) + N_TAGS_LIKE_SOUND))
     both = (1 - weight) * by_sound + weight * _cosines(Z)
     return np.where(there[:, None] & there, both, by_sound)
 
@@ -510,19 +499,6 @@ def similarity_matrix(
 def _cosines(X: Floats) -> Floats:
     unit = X / np.maximum(np.linalg.norm(X, axis=1, keepdims=True), ROUNDING)
     return unit @ unit.T
-
-
-def _tag_weight(n_tags: int) -> np.float32:
-    """How much learnt tags weigh beside the sound."""
-    return np.float32(n_tags / (n_tags + N_TAGS_LIKE_SOUND))
-
-
-def _said(
-    snapshot: "Snapshot", model: StoredModel, tags: NDArray[np.intp], track_id: int
-) -> Floats:
-    """What people agree on about a track: 1, 0, or NaN where they leave a tag open, (n_tags,)."""
-    said = snapshot.agreed_of(track_id)
-    return np.array([said.get(model.vocabulary[j], np.nan) for j in tags], np.float32)
 
 
 def alike(columns: Iterable[Floats], row: int, own: Floats) -> Floats:

@@ -514,7 +514,8 @@ class Snapshot:
         start, end, sounds = question.start, question.end, self.sounds
         model = None if self.model is None else self.model.only(question.owner)
         if not 2 <= question.stops <= MAX_STOPS:
-            raise DataError(f"'stops' must be from 2 to {MAX_STOPS}, got {question.stops}.")
+            rule = f"A path or a smooth order must have 2 to {MAX_STOPS} tracks (-n)"
+            raise DataError(f"{rule}, got {question.stops}.")
         if start is None and end is None:
             first = found.rows(0, min(question.stops, len(found.ids)))
             heard = sounds.rows(found.ids[first])  # the others come last
@@ -533,7 +534,9 @@ class Snapshot:
         apart = float(to_start[np.searchsorted(ids, end)])
         pool = inside[pool_between(to_start[inside], to_end[inside], apart)]
         chosen = np.array([start, *ids[pool], end])
-        matrix = similarity_matrix(self, model, chosen, (start, end))
+        matrix = similarity_matrix(self, model, chosen)
+        matrix[0, 1:] = to_start[[*pool, np.searchsorted(ids, end)]]  # by people's tags, too
+        matrix[1:-1, -1] = to_end[pool]
         path = smoothest(matrix, question.stops)
         near = np.append(np.float32(1), matrix[path[:-1], path[1:]])
         return Found(chosen[path], similarity=near, features=found.features)

@@ -68,10 +68,14 @@ def test_a_path_leads_over_tracks_that_match_and_is_compared_as_like_does(librar
     assert {*path[1:-1]} <= matching
     snapshot = library.snapshot()
     tagged = snapshot.columns([0])[0]
-    matrix = similarity_matrix(snapshot, snapshot.model, ids, [a])
-    alone = similarities(snapshot, snapshot.model, a, tagged)[1]
-    np.testing.assert_allclose(matrix[3][ids != a], alone[ids != a], atol=1e-5)
-    assert found.hits[1].similarity == pytest.approx(matrix[3, ids.tolist().index(path[1])])
+    matrix = similarity_matrix(snapshot, snapshot.model, ids)
+    other = int(ids[-2])  # about which nobody has said anything
+    alone = similarities(snapshot, snapshot.model, other, tagged)[1]
+    np.testing.assert_allclose(matrix[-2], alone, atol=1e-5)
+    like = dict(
+        zip(ids.tolist(), similarities(snapshot, snapshot.model, a, tagged)[1], strict=True)
+    )
+    assert found.hits[1].similarity == pytest.approx(like[path[1]])
     smooth = library.search("jazz", order="smooth", limit=8)
     plain = library.search("jazz", limit=8)
     assert {h.track.id for h in smooth} == {h.track.id for h in plain}
@@ -79,6 +83,9 @@ def test_a_path_leads_over_tracks_that_match_and_is_compared_as_like_does(librar
     rows = [ids.tolist().index(h.track.id) for h in smooth]
     usual = [ids.tolist().index(h.track.id) for h in plain]
     assert cost(matrix, rows) <= cost(matrix, usual) + 1e-8
+    assert library.search("jazz -jazz", order="smooth", min_probability=1).hits == []
+    with pytest.raises(DataError, match="2 to 500"):
+        library.search("jazz", order="smooth", limit=1)
     for wrong in ({"end": b}, {"start": a}, {"start": a, "end": a}, {"like": a, "start": a}):
         with pytest.raises(DataError, match=r"path|Search for"):
             library.search(**wrong)
