@@ -122,8 +122,10 @@ class ItemTagger:
         for change in changed_fields(before, wanted, {}, self._rules):
             if change.field in FIELDS:
                 after = [*change.after] if change.field in LISTS else "; ".join(change.after)
+                # what is overwritten now was not rejected by anybody
+                lost = {*change.before, *tags_in_comment(change.before)}.difference(change.after)
+                given = [*(tag for tag in given if tag not in lost), *change.added]
                 new |= {FIELDS[change.field]: after, GIVEN: given}
-                given += change.added
         return new
 
 

@@ -181,6 +181,17 @@ def test_tags_fit_to_what_an_item_has_without_a_library(data_home, tmp_path):
         ItemTagger(str(tmp_path / "other.db"))
 
 
+def test_what_a_rule_overwrites_was_not_rejected(tmp_path):
+    place = str(tmp_path / "library.db")
+    with Library.open(place) as library:
+        library.settings.set("write_rules", {"mode": "overwrite"})
+    tagger = ItemTagger(place)
+    item = {"mood": ["fast", "wild"], "harmonium": ["fast", "sad"]}
+    new = tagger.new_values(item, TaggedItem("a", {"sad": 0.9, "calm": 0.8}, {}))
+    assert new == {"mood": ["calm"], "harmonium": ["sad", "calm"]}
+    tagger.close()
+
+
 def test_what_is_no_library_of_beets_is_refused(library, tmp_path, monkeypatch):
     for place, word in ((tmp_path / "none.db", "unable"), (write(tmp_path / "a.wav", 1), "not a")):
         with pytest.raises(DataError, match=word):
