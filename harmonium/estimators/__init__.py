@@ -8,36 +8,26 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from harmonium.estimators.linear import (
-        ChainTagger,
-        CooccurrenceTagger,
-        LogisticTagger,
-        NaiveBayesTagger,
-    )
-    from harmonium.estimators.networks import DiscriminativeRBM, GenerativeRBM, MLPTagger
-    from harmonium.estimators.smoother import TagSmoother
-    from harmonium.estimators.svm import SVMTagger
+    from harmonium.estimators.linear import ChainTagger as ChainTagger
+    from harmonium.estimators.linear import CooccurrenceTagger as CooccurrenceTagger
+    from harmonium.estimators.linear import LogisticTagger as LogisticTagger
+    from harmonium.estimators.linear import NaiveBayesTagger as NaiveBayesTagger
+    from harmonium.estimators.networks import DiscriminativeRBM as DiscriminativeRBM
+    from harmonium.estimators.networks import GenerativeRBM as GenerativeRBM
+    from harmonium.estimators.networks import MLPTagger as MLPTagger
+    from harmonium.estimators.smoother import TagSmoother as TagSmoother
+    from harmonium.estimators.svm import SVMTagger as SVMTagger
 
-__all__ = [
-    "ChainTagger",
-    "CooccurrenceTagger",
-    "DiscriminativeRBM",
-    "GenerativeRBM",
-    "LogisticTagger",
-    "MLPTagger",
-    "NaiveBayesTagger",
-    "SVMTagger",
-    "TagSmoother",
-]
-
+_LINEAR = ("ChainTagger", "CooccurrenceTagger", "LogisticTagger", "NaiveBayesTagger")
 _MODULES = {
+    **dict.fromkeys(_LINEAR, "linear"),
     **dict.fromkeys(("DiscriminativeRBM", "GenerativeRBM", "MLPTagger"), "networks"),
-    "SVMTagger": "svm",
-    "TagSmoother": "smoother",
+    **{"SVMTagger": "svm", "TagSmoother": "smoother"},
 }
+__all__ = sorted(_MODULES)
 
 
 def __getattr__(name: str) -> Any:
-    if name in __all__:
-        return getattr(import_module(f"{__name__}.{_MODULES.get(name, 'linear')}"), name)
+    if name in _MODULES:
+        return getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)
     raise AttributeError(f"module '{__name__}' has no attribute '{name}'")

@@ -42,64 +42,32 @@ True
 True
 """
 
-from harmonium.rbm.belief import belief_propagation
-from harmonium.rbm.gradients import (
-    Batch,
-    BeliefPropagation,
-    ContrastiveDivergence,
-    MeanField,
-    MultiPrediction,
-    PseudoLikelihood,
-)
-from harmonium.rbm.inference import (
-    Inference,
-    InferenceOptions,
-    exact,
-    gibbs,
-    infer,
-    log_likelihood,
-    mean_field,
-)
-from harmonium.rbm.model import (
-    Field,
-    Params,
-    clamp,
-    condition,
-    energy,
-    free_energy,
-    hidden_given_tags,
-    tags_given_hidden,
-)
-from harmonium.rbm.training import Optimiser, Penalty, Result, Schedule, Stack, train, train_stack
-
-__all__ = [
-    "Batch",
-    "BeliefPropagation",
-    "ContrastiveDivergence",
-    "Field",
-    "Inference",
-    "InferenceOptions",
-    "MeanField",
-    "MultiPrediction",
-    "Optimiser",
-    "Params",
-    "Penalty",
-    "PseudoLikelihood",
-    "Result",
-    "Schedule",
-    "Stack",
-    "belief_propagation",
-    "clamp",
-    "condition",
-    "energy",
-    "exact",
-    "free_energy",
-    "gibbs",
-    "hidden_given_tags",
-    "infer",
-    "log_likelihood",
-    "mean_field",
-    "tags_given_hidden",
-    "train",
-    "train_stack",
-]
+from harmonium.rbm.belief import belief_propagation as belief_propagation
+from harmonium.rbm.gradients import Batch as Batch
+from harmonium.rbm.gradients import BeliefPropagation as BeliefPropagation
+from harmonium.rbm.gradients import ContrastiveDivergence as ContrastiveDivergence
+from harmonium.rbm.gradients import MeanField as MeanField
+from harmonium.rbm.gradients import MultiPrediction as MultiPrediction
+from harmonium.rbm.gradients import PseudoLikelihood as PseudoLikelihood
+from harmonium.rbm.inference import Inference as Inference
+from harmonium.rbm.inference import InferenceOptions as InferenceOptions
+from harmonium.rbm.inference import exact as exact
+from harmonium.rbm.inference import gibbs as gibbs
+from harmonium.rbm.inference import infer as infer
+from harmonium.rbm.inference import log_likelihood as log_likelihood
+from harmonium.rbm.inference import mean_field as mean_field
+from harmonium.rbm.model import Field as Field
+from harmonium.rbm.model import Params as Params
+from harmonium.rbm.model import clamp as clamp
+from harmonium.rbm.model import condition as condition
+from harmonium.rbm.model import energy as energy
+from harmonium.rbm.model import free_energy as free_energy
+from harmonium.rbm.model import hidden_given_tags as hidden_given_tags
+from harmonium.rbm.model import tags_given_hidden as tags_given_hidden
+from harmonium.rbm.training import Optimiser as Optimiser
+from harmonium.rbm.training import Penalty as Penalty
+from harmonium.rbm.training import Result as Result
+from harmonium.rbm.training import Schedule as Schedule
+from harmonium.rbm.training import Stack as Stack
+from harmonium.rbm.training import train as train
+from harmonium.rbm.training import train_stack as train_stack

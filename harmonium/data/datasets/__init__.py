@@ -10,29 +10,13 @@ from pathlib import Path
 from typing import Any
 
 from harmonium.data.datasets import loaders, mulan
-from harmonium.data.datasets.dataset import (
-    INFOS,
-    TABLES,
-    Dataset,
-    DatasetInfo,
-    Labels,
-    data_folders,
-    is_found,
-    reading,
-)
+from harmonium.data.datasets.dataset import INFOS, TABLES, reading
+from harmonium.data.datasets.dataset import Dataset as Dataset
+from harmonium.data.datasets.dataset import DatasetInfo as DatasetInfo
+from harmonium.data.datasets.dataset import Labels as Labels
+from harmonium.data.datasets.dataset import data_folders as data_folders
+from harmonium.data.datasets.dataset import is_found as is_found
 from harmonium.errors import DataError, did_you_mean
-
-__all__ = [
-    "Dataset",
-    "DatasetInfo",
-    "Labels",
-    "data_folders",
-    "info",
-    "is_found",
-    "load",
-    "names",
-    "options_of",
-]
 
 _LOADERS: dict[str, Callable[..., Dataset]] = {
     "mturk": partial(loaders.load_paper_files, "mturk"),

@@ -7,44 +7,21 @@
 `docs/filetags.md` says what is written where.
 """
 
-from harmonium.library.filetags.formats import (
-    FIELDS,
-    LIST_FIELDS,
-    FileTags,
-    Values,
-    audio_digest,
-    read_cover,
-    read_tags,
-)
-from harmonium.library.filetags.id3 import genre_names
-from harmonium.library.filetags.rules import MODES, Rules, UnwrittenTag
-from harmonium.library.filetags.write import (
-    FieldChange,
-    FileChange,
-    UndoRecord,
-    apply_change,
-    changed_fields,
-    plan_write,
-    undo,
-)
-
-__all__ = [
-    "FIELDS",
-    "LIST_FIELDS",
-    "MODES",
-    "FieldChange",
-    "FileChange",
-    "FileTags",
-    "Rules",
-    "UndoRecord",
-    "UnwrittenTag",
-    "Values",
-    "apply_change",
-    "audio_digest",
-    "changed_fields",
-    "genre_names",
-    "plan_write",
-    "read_cover",
-    "read_tags",
-    "undo",
-]
+from harmonium.library.filetags.formats import FIELDS as FIELDS
+from harmonium.library.filetags.formats import LIST_FIELDS as LIST_FIELDS
+from harmonium.library.filetags.formats import FileTags as FileTags
+from harmonium.library.filetags.formats import Values as Values
+from harmonium.library.filetags.formats import audio_digest as audio_digest
+from harmonium.library.filetags.formats import read_cover as read_cover
+from harmonium.library.filetags.formats import read_tags as read_tags
+from harmonium.library.filetags.id3 import genre_names as genre_names
+from harmonium.library.filetags.rules import MODES as MODES
+from harmonium.library.filetags.rules import Rules as Rules
+from harmonium.library.filetags.rules import UnwrittenTag as UnwrittenTag
+from harmonium.library.filetags.write import FieldChange as FieldChange
+from harmonium.library.filetags.write import FileChange as FileChange
+from harmonium.library.filetags.write import UndoRecord as UndoRecord
+from harmonium.library.filetags.write import apply_change as apply_change
+from harmonium.library.filetags.write import changed_fields as changed_fields
+from harmonium.library.filetags.write import plan_write as plan_write
+from harmonium.library.filetags.write import undo as undo
