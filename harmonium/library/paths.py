@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from harmonium.arrays import Doubles, Floats
 
 MAX_STOPS = 500  # of a path or of a smooth order
-N_POOL = 1500  # tracks that a path chooses from
+N_POOL = 1000  # tracks that a path chooses from
 
 Places = NDArray[np.intp]
 
@@ -38,12 +38,12 @@ def smoothest(similarity: Floats, n_stops: int) -> Places:
     number of stops finds the least.
     """
     m = len(similarity)
-    steps = np.where(np.tri(m, dtype=bool), np.inf, _cost(similarity))  # only forwards
+    steps = np.where(np.tri(m, k=-1, dtype=bool), _cost(similarity).T, np.inf)  # to, from before
     best, before = np.where(np.arange(m) == 0, 0.0, np.inf), []
     for _ in range(min(n_stops, m) - 1):
-        total = best[:, None] + steps
-        before.append(total.argmin(axis=0))
-        best = total.min(axis=0)
+        total = steps + best
+        before.append(total.argmin(axis=1))
+        best = total[np.arange(m), before[-1]]
     path = [m - 1]
     for choice in reversed(before):
         path.append(int(choice[path[-1]]))

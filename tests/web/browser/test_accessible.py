@@ -10,6 +10,7 @@ pytestmark = pytest.mark.long
 VIEWS = {
     "search": ("#/search", ".hit"),
     "found": ("#/search?q=bass", ".hit-score .bar"),
+    "path": ("#/search?from=1&to=30", ".around"),
     "nothing": ("#/search?q=dark+energetic+calm&min_probability=1", ".empty"),
     "track": ("#/track/40", ".tag-row"),
     "teach": ("#/teach", ".question-text"),
