@@ -253,8 +253,10 @@ def clip_features(
     >>> clip_features(noise, 22_050).shape
     (389,)
     """
-    mel = mel_energies(samples, rate, parameters)
+    checked = _check_samples(samples, rate, parameters)
     _check_groups(groups)
+    centred = checked - checked.mean()  # an offset cannot be heard
+    mel = raise_to_floor(mel_spectrogram(centred, parameters), parameters)
     features = {"timbre": timbre_features, "rhythm": rhythm_features}
     return np.concatenate([features[group](mel, parameters) for group in groups]).astype(np.float32)
 
@@ -276,13 +278,6 @@ def feature_names(
     rhythm = [f"{band} band, coefficient {k}" for band in bands for k in coefficients]
     names = {"timbre": timbre, "rhythm": rhythm}
     return [f"{group}: {name}" for group in groups for name in names[group]]
-
-
-def mel_energies(samples: ArrayLike, rate: int, parameters: FeatureParameters) -> Floats:
-    """What the features of a clip are computed from, (n_frames, n_mels), all of it positive."""
-    checked = _check_samples(samples, rate, parameters)
-    centred = checked - checked.mean()  # an offset cannot be heard
-    return raise_to_floor(mel_spectrogram(centred, parameters), parameters)
 
 
 @lru_cache(maxsize=16)
