@@ -113,6 +113,13 @@ def mix(own: Floats, prior: Floats, weight: Floats | np.float32) -> Floats:
     return (1 / (1 + np.exp(-z))).astype(np.float32)
 
 
+def musical_tags(tags: Sequence[str], is_own: Mask, features: Mapping[str, int]) -> Mask:
+    """(n_tags,) which tags only music has: built-in ones but audio features, and genres."""
+    kinds = builtin_kinds()
+    is_genre = np.array([kinds.get(tag) == "genre" for tag in tags])
+    return (is_genre | ~is_own) & ~np.isin(tags, [*SPOKEN, *features])
+
+
 class Tagger:
     """A stored model at work, with what its tags learnt from answers in a library, if given."""
 
@@ -140,10 +147,7 @@ class Tagger:
 
     @cached_property
     def _musical(self) -> Mask:
-        """(n_tags,) which tags only music has: built-in ones but audio features, and genres."""
-        kinds = builtin_kinds()
-        is_genre = np.array([kinds.get(tag) == "genre" for tag in self.tags])
-        return (is_genre | ~self.is_own) & ~np.isin(self.tags, [*SPOKEN, *self.features])
+        return musical_tags(self.tags, self.is_own, self.features)
 
     def is_music(self, p: Floats) -> bool:
         """Whether probabilities (n_tags,) of a track are those of music; those of others are 0."""

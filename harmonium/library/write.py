@@ -54,6 +54,7 @@ from harmonium.library.store.opinions import agreed_tags
 from harmonium.library.store.schema import change as change_table
 from harmonium.library.store.schema import written_file
 from harmonium.library.store.tracks import FORGOTTEN, Track
+from harmonium.library.tagger import musical_tags
 
 if TYPE_CHECKING:
     from harmonium.library.snapshot import Snapshot
@@ -197,14 +198,20 @@ def wanted_tags(
         said = agreed.get(number, {})
         said = {tag: holds for tag, holds in said.items() if tag not in hidden}
         tags = {tag: 1.0 for tag, holds in said.items() if holds and people}
-        for tag, p in guessed.get(number, {}).items():
-            if snapshot.has_synonym(tag, has.get(number, ())):
+        mine, there = guessed.get(number, {}), has.get(number, ())
+        for tag, p in mine.items():
+            if snapshot.has_synonym(tag, there) or _has_part(tag, there) or _has_part(tag, mine):
                 continue
             if tag not in said or (said[tag] and not people):
                 tags[tag] = p
         if tags:
             found[number] = tags
     return found
+
+
+def _has_part(tag: str, tags: Collection[str]) -> bool:
+    """Whether a tag such as pop/rock says no more than one of these tags."""
+    return "/" in tag and any(part in tags for part in tag.split("/"))
 
 
 def _guessed(
@@ -289,10 +296,12 @@ def outline_writes(
     scores, changing, n_features = dict[str, list[float]](), dict[int, int](), 0
     for there, numbers in library.tracks.by_file_tags([*(wanted.keys() | features.keys())]):
         effect = partial(_effect, there, places=places, rules=rules, snapshot=snapshot)
-        one_by_one = cache(lambda tag, effect=effect: effect({tag: 1.0}))
+        one_by_one = cache(lambda tag, p, effect=effect: effect({tag: p}))
         for number in numbers:
             tags, n_files = wanted.get(number, {}), 1 + len(copies.get(number, ()))
-            effects = [one_by_one(tag) for tag in tags] if alone else [effect(tags)]
+            effects = (
+                [one_by_one(tag, p // 1) for tag, p in tags.items()] if alone else [effect(tags)]
+            )
             for tag in (tag for added, _ in effects for tag in added):
                 scores.setdefault(tag, []).extend([tags[tag]] * n_files)
             values = features.get(number)
@@ -344,11 +353,15 @@ def _effect(
 def _features(
     snapshot: Snapshot, ids: Sequence[int], rules: filetags.Rules
 ) -> dict[int, dict[str, float]]:
-    """Track → the audio features that go to its file, by the rules."""
-    if not rules.features:
+    """Track → the audio features that go to its file, by the rules: only those of music."""
+    if not rules.features or (model := snapshot.model) is None:
         return {}
-    found = zip(ids, snapshot.features(np.asarray(ids, np.int64)), strict=True)
-    return {number: values for number, values in found if values}
+    numbers = np.asarray(ids, np.int64)
+    musical = musical_tags(model.vocabulary, model.is_own, model.features)
+    P = snapshot.probabilities(numbers, np.flatnonzero(musical).tolist())
+    is_music = np.median(P, axis=1) > 0 if musical.any() else np.ones(len(P), bool)
+    found = zip(ids, snapshot.features(numbers), is_music, strict=True)
+    return {number: values for number, values, music in found if values and music}
 
 
 def without_known(
@@ -357,7 +370,7 @@ def without_known(
     """Those of the tags that a file with these fields lacks, and tag → its spelling there.
 
     Tags in a longer text of it, such as jazz in "Jazz; Blues", are not among them; nor are those
-    that it has under another name.
+    that it has under another name, and predicted ones that it has in part.
     """
     found, inside = _tags_in(tuple(v for name in filetags.LIST_FIELDS for v in there.get(name, ())))
     if not found:
@@ -365,7 +378,9 @@ def without_known(
     tags = {
         tag: score
         for tag, score in tags.items()
-        if tag not in inside and not snapshot.has_synonym(tag, found)
+        if tag not in inside
+        and not snapshot.has_synonym(tag, found)
+        and not (score < 1 and _has_part(tag, found))
     }
     return tags, {tag: found[tag] for tag in tags if tag in found}
 

@@ -98,6 +98,10 @@ class TestWhat:
         assert field_values(songs["flac"]) == ((*OLD, "hip hop"), ("mellow",), ())
 
     def test_a_tag_that_a_file_has_under_another_name_is_not_written(self, songs, library, write):
+        predict(library, PREDICTED | {"rock/pop": 0.9}, more=["rock/pop"], thresholds=[0.5])
+        assert not any(one.tag == "rock/pop" for one in outlined(library).tags)  # they have Rock
+        write(songs["flac"], "--predicted", "--only", "rock/pop")
+        assert read_tags(songs["flac"]).genre == OLD
         say(library, [("ann", "rap", 1)])
         assert not any(one.tag == "hip hop" for one in outlined(library).tags)
         write("--yes")

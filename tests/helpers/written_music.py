@@ -41,15 +41,18 @@ def say(library, said, *, kind="person") -> int:
     return change
 
 
-def predict(library, predicted=PREDICTED, *, curves=None, own=None, more=()) -> None:
+def predict(
+    library, predicted=PREDICTED, *, curves=None, own=None, more=(), thresholds=None
+) -> None:
     """A model that says the same of all tracks, with the precision curves of its tags or none.
 
     ``own``: how many of its tags were learnt from the library; by default all.
-    ``more``: further tags, without a threshold.
+    ``more``: further tags, without a threshold, or with these.
     """
     data = b"" if curves is None else to_bytes(curves_to_arrays(curves), {})
     report = {} if own is None else {"own": own, "precision": dict.fromkeys(VOCABULARY, 0.9)}
-    thresholds = np.append(THRESHOLDS, np.full(len(more), UNREACHABLE, np.float32))
+    others = np.full(len(more), UNREACHABLE) if thresholds is None else thresholds
+    thresholds = np.append(THRESHOLDS, np.array(others, np.float32))
     about = {"name": "a model", "vocabulary": [*VOCABULARY, *more], "thresholds": thresholds}
     number = library.models.add(StoredModel(**about, extractor="none", bytes=data, report=report))
     ids = library.tracks.ids()
