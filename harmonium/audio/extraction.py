@@ -52,6 +52,7 @@ PLACES = 30  # windows of a file that are heard over time
 CACHE_FILE = "features.sqlite"
 CACHE_FORMAT = 1  # version of the tables; a cache with a later one is refused
 BUSY_SECONDS = 60  # how long to wait for another process that is writing
+STOPPED = "was not read to its end"  # which says nothing about the file: it is tried again
 SETTLED_NS = 2_000_000_000
 """How old a file's last change must be before its status is trusted: some file systems count time
 in steps of 2 seconds, and would not show a second change within a step."""
@@ -320,6 +321,8 @@ def _taken(runner: Runner[Request, Answer]) -> tuple[int, Answer]:
 def reason_of(outcome: TaskOutcome[Any, Any]) -> str:
     """Why a worker could not read a file, or ""; any other error is raised."""
     error = outcome.error
+    if isinstance(error, WorkerDied) and error.exit_code in (-9, -15):  # SIGKILL, SIGTERM
+        return f"{STOPPED}: {error}."
     if isinstance(error, WorkerDied | TimedOut):
         does = "crash" if isinstance(error, WorkerDied) else "hang"
         return f"makes the decoder {does}: {error}."

@@ -26,6 +26,7 @@ from harmonium.arrays import Floats
 from harmonium.audio.decoding import find_audio
 from harmonium.audio.extraction import (
     SETTLED_NS,
+    STOPPED,
     TIME_LIMIT,
     FileProgress,
     GivenFile,
@@ -373,7 +374,8 @@ class _Run:
 
     def _unreadable(self, known: Track, reason: str, file: Track | None = None) -> None:
         seen = file or known  # as it was seen: while it stays so, it is not tried again
-        stored = replace(self.library.tracks.get(known.id), size=seen.size, modified=seen.modified)
+        modified = UNSETTLED if reason.startswith(STOPPED) else seen.modified
+        stored = replace(self.library.tracks.get(known.id), size=seen.size, modified=modified)
         now = replace(stored, state="unreadable", reason=reason)
         self.library.tracks.replace(now)
         self.known.put(now)
@@ -468,7 +470,8 @@ def examine_all(paths: Iterable[str], reader: Reader) -> Iterator[Track]:
         found: dict[str, Track] = {}
         for outcome in (reader.next() for _ in some):
             path, reason = outcome.task, reason_of(outcome)
-            found[path] = outcome.result or _unread(path, reason, *_seen(path))
+            seen = () if reason.startswith(STOPPED) else _seen(path)
+            found[path] = outcome.result or _unread(path, reason, *seen)
         yield from (found[path] for path in some)
 
 

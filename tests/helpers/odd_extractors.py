@@ -48,6 +48,13 @@ def crash_or_hang(samples, rate):
     return mean_level(samples, rate)
 
 
+def be_killed(samples, rate):
+    """As by a person, or where memory has run out, while the variable ODD_KILLED is set."""
+    if "ODD_KILLED" in os.environ:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return mean_level(samples, rate)
+
+
 def wait_for_the_gate(samples, rate):
     """Files of one level take as long as the file ODD_GATE is not there; ODD_GATE.pid tells who."""
     if abs(samples.mean() - WAITS) < 0.01:

@@ -5,6 +5,7 @@ import shutil
 from pathlib import Path
 
 import numpy as np
+import odd_extractors
 import pytest
 from noise_files import LEVEL, RATE, level, long_ago, write
 from some_tracks import a_model, in_force, say
@@ -278,6 +279,19 @@ def test_what_cannot_be_opened_is_tried_each_time(library, run, music):
     report = run(music)
     assert report.new == [str(link)]
     assert track_at(library, link).state == "present"
+
+
+def test_a_file_whose_worker_was_killed_is_tried_again_next_time(library, run, music, monkeypatch):
+    options = {"extractor": odd_extractors.extractor(odd_extractors.be_killed)}
+    monkeypatch.setenv("ODD_KILLED", "1")
+    report = run(music / "album" / "0.flac", engine="processes", jobs=1, **options)
+    (reason,) = report.unreadable.values()
+    assert "not read to its end" in reason
+    assert "SIGKILL" in reason
+    monkeypatch.delenv("ODD_KILLED")
+    report = run(music / "album" / "0.flac", **options)
+    assert (report.complete, report.still_unreadable, report.extracted) == (True, {}, 1)
+    assert track_at(library, music / "album" / "0.flac").state == "present"
 
 
 @pytest.mark.long
