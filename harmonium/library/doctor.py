@@ -112,7 +112,7 @@ def find_doubts(library: Library, model: StoredModel, n: int) -> list[Doubt]:
     tags = tagger.tags[: tagger.n_own]
     ids, P = tagger.held_out
     opinions = with_kinds(library.opinions.triples(), library.genres())
-    rule = {key: model.report[key] for key in ("min_count", "min_share")}
+    rule = {key: model.report[key] for key in ("min_count", "min_share") if key in model.report}
     answered = only_answered_tracks(library, opinions)
     Y = label_matrix(judge(opinions, **rule), ids, tags, only_answered=answered)
     surprise = surprises(Y, P, tagger.rates[: len(tags)])

@@ -426,9 +426,7 @@ class Snapshot:
         """The probabilities of tracks (n,), tag by tag, as the model was trained."""
         if not self._is_warm:
             for some in batches(tags.tolist(), N_READ):  # never all of it in memory
-                model_id = self.model_id or 0
-                known, P = self.library.predictions.columns(model_id, some, refined=False)
-                yield from P[np.searchsorted(known, ids)].T
+                yield from self.probabilities(ids, some, refined=False).T
             return
         found = self.trained
         at, same = np.searchsorted(found.ids, ids), np.array_equal(found.ids, ids)

@@ -177,7 +177,9 @@ class Tagger:
         It is little for a tag that most tracks have, whose rate r is high, and below 0 where a tag
         is less likely than usual. Lists of tags are in this order.
         """
-        p, r = np.clip(p.astype(np.float64), 1e-6, 1 - 1e-6), np.clip(self.rates, 1e-3, 1 - 1e-3)
+        new = np.full(len(p) - len(self.rates), USUAL_RATE)  # words that other features taught
+        r = np.clip(np.append(self.rates, new), 1e-3, 1 - 1e-3)
+        p = np.clip(p.astype(np.float64), 1e-6, 1 - 1e-6)
         return np.sign(p - r) * (p * np.log(p / r) + (1 - p) * np.log((1 - p) / (1 - r)))
 
     @cached_property

@@ -3,17 +3,21 @@
 import random
 import shutil
 import sqlite3
+from contextlib import suppress
 
 import numpy as np
 import pytest
 import sqlalchemy as sa
 from command_line import run_main
 from postgres_server import schema
+from small_library import trained
 
 from harmonium.audio.extraction import FeatureCache
-from harmonium.errors import DataError, LibraryError, ModelFileError
+from harmonium.errors import DataError, HarmoniumError, LibraryError, ModelFileError
 from harmonium.estimators.model_files import to_bytes
 from harmonium.library import Library, tagger
+from harmonium.library.answers import keep_said
+from harmonium.library.store import database
 from harmonium.library.store.schema import metadata
 
 TABLES = sorted(metadata.tables)
@@ -114,6 +118,68 @@ def test_a_damaged_value_is_one_clear_error(whole, place, change, read):
             with pytest.raises(LibraryError, match="damaged"):
                 read(library)
     answers(place)
+
+
+ODD_VALUES = [
+    *(None, "", "x", 0, -5, 2**62, 1e308, b"\xff\xfe\x00", "[]", "5", '{"a": [1]}', '["rock", 3]'),
+    lambda old: old[: len(old) // 2 - 1],
+    lambda old: old[::-1],
+    lambda old: old + old[:3],
+]
+OF_MODELS = ("model", "prediction", "refined_prediction", "refined_tag", "completed_track")
+READ = {
+    "search": lambda library: library.search("rock -jazz"),
+    "similar": lambda library: library.similar(3),
+    "tag": lambda library: list(library.tag("/music/001.ogg")),
+    "tagged": lambda library: list(library.tagged()),
+    "doctor": lambda library: library.doctor(),
+    "models": lambda library: library.list_models(),
+    "tags": lambda library: library.tags(),
+    "tag_detail": lambda library: library.tag_detail("rock"),
+    "tag_map": lambda library: library.tag_map(),
+    "doubts": lambda library: library.doubts(),
+    "why": lambda library: library.why(3, "rock"),
+    "complete": lambda library: library.complete(3, yes=["rock"]),
+    "plan_write": lambda library: library.plan_write(),
+    "outline_write": lambda library: library.outline_write(),
+    "suggest": lambda library: library.suggest("rock"),
+    "learn": lambda library: library.learn(),
+    "say": lambda library: library.say(5, "jazz"),
+    "tag_all": lambda library: library.tag_all(again=True),
+}
+
+
+@pytest.fixture(scope="module")
+def answered(tmp_path_factory):
+    """A library whose model has learnt from answers, and a word that it did not know."""
+    place = tmp_path_factory.mktemp("answered") / "library.db"
+    with Library.open(place) as library:
+        trained(library, tagged=30)
+        for number in range(40, 45):
+            keep_said(library, number, yes=["mellow", "new"], no=["rock"])
+        library.learn()
+    return place
+
+
+@pytest.mark.parametrize("every", [19, pytest.param(1, marks=pytest.mark.long)])
+@pytest.mark.parametrize("table", OF_MODELS)
+def test_odd_values_about_models_give_answers_or_one_clear_error(
+    answered, place, monkeypatch, table, every
+):
+    monkeypatch.setattr(database, "SYNCHRONOUS", "OFF")
+    first = f"rowid = (SELECT min(rowid) FROM {table})"
+    damages = [(column.name, value) for column in metadata.tables[table].c for value in ODD_VALUES]
+    for column, value in damages[::every]:
+        shutil.copy(answered, place)
+        with sqlite3.connect(place) as connection, suppress(sqlite3.IntegrityError, TypeError):
+            (old,) = connection.execute(f"SELECT {column} FROM {table} WHERE {first}").fetchone()
+            new = value(old) if callable(value) else value
+            connection.execute(f"UPDATE {table} SET {column} = ? WHERE {first}", [new])
+        connection.close()
+        with Library.open(place) as library:
+            for read in READ.values():
+                with suppress(HarmoniumError):
+                    read(library)
 
 
 @pytest.mark.parametrize("seed", range(6))

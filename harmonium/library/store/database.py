@@ -26,6 +26,7 @@ from urllib.parse import quote
 
 import polars as pl
 import sqlalchemy as sa
+from safetensors import SafetensorError
 from sqlalchemy.exc import DBAPIError
 
 from harmonium.errors import LibraryError
@@ -231,6 +232,19 @@ def stored_json(text: str) -> Any:
 def damaged(reason: str) -> LibraryError:
     """The error of a library whose values do not fit together."""
     return LibraryError(f"The library cannot be used: {reason}.{_DAMAGED}")
+
+
+@contextmanager
+def intact(table: sa.Table, row: Any) -> Iterator[None]:
+    """That a row's values have the types of their columns, and what is made of them fits."""
+    try:
+        for name, value in row._mapping.items():
+            column = table.c[name]
+            if not isinstance(value, column.type.python_type) and not column.nullable:
+                raise TypeError(f"{name} is {type(value).__name__}")
+        yield
+    except (TypeError, ValueError, LookupError, OverflowError, SafetensorError) as error:
+        raise damaged(f"a row of {table.name} is invalid ({error})") from error
 
 
 @contextmanager

@@ -107,6 +107,8 @@ class StoredModel:
             return self
         n = len(self.vocabulary)
         new = [one.name for one in refinements if one.place >= n]
+        if any(one.place not in range(n + len(new)) for one in refinements):
+            raise database.damaged("what tags gained from answers is of other tags")
         thresholds = np.append(self.thresholds, np.full(len(new), UNREACHABLE, np.float32))
         for one in refinements:
             if one.threshold is not None:
@@ -212,19 +214,18 @@ class Models(database.LibraryPart):
 
 
 def _stored(row: Any) -> StoredModel:
-    values = {"bytes": b"", **row._mapping}
-    return StoredModel(
-        **values
-        | {
-            "made_at": database.to_datetime(row.made_at),
-            "vocabulary": database.stored_json(row.vocabulary),
-            "thresholds": np.frombuffer(row.thresholds, "<f4").astype(np.float32),
-            "report": database.stored_json(row.report),
-        }
-    )
+    with database.intact(model, row):
+        tags, report = database.stored_json(row.vocabulary), database.stored_json(row.report)
+        thresholds = np.frombuffer(row.thresholds, "<f4").astype(np.float32)
+        if [*map(type, tags)] != [str] * len(thresholds) or not isinstance(report, dict):
+            raise ValueError("its tags, thresholds and report do not fit together")
+        made_at = database.to_datetime(row.made_at)
+        about = {"made_at": made_at, "vocabulary": tags, "thresholds": thresholds, "report": report}
+        return StoredModel(**{"bytes": b"", **row._mapping, **about})
 
 
 STEP = 1 / 65534  # between two probabilities that can be told apart in the library
+_MAX_TAGS = 1 << 16  # that a model can have
 _BLOCK_KEY = ("model_id", "tag", "block")
 _NONE = 65535  # in place of the probability of a track that has none
 
@@ -248,6 +249,12 @@ def unpacked(steps: Steps) -> Floats:
 def steps_of(data: bytes) -> Steps:
     """The blocks of a tag, one after the other, as the database has them."""
     return np.frombuffer(data, "<u2")
+
+
+def _steps_in(row: Any, name: str) -> Steps:
+    """What is in a column of a row of `completed_track`."""
+    with database.intact(completed_track, row):
+        return steps_of(getattr(row, name))
 
 
 class Refinement(NamedTuple):
@@ -348,6 +355,8 @@ class Predictions(database.LibraryPart):
                 where = [of_model]
                 if tags is None:
                     last = connection.scalar(sa.select(sa.func.max(table.c.tag)).where(of_model))
+                    if last is not None and last not in range(_MAX_TAGS):
+                        raise database.damaged(f"{table.name} has a tag {last!r}")
                     n_tags = max(n_tags, 0 if last is None else last + 1)
                 else:
                     where.append(table.c.tag.in_(tags))
@@ -376,10 +385,10 @@ class Predictions(database.LibraryPart):
                     steps[row, begin:end] = found[tag, block][places]
         have = steps[0] != _NONE if tags else np.zeros(len(numbers), bool)
         numbers, steps, places = numbers[have], steps[:, have], np.array(tags, np.int64)
-        for track, data in completed:
-            known = steps_of(data)
-            at = int(np.searchsorted(numbers, track))
-            if at < len(numbers) and numbers[at] == track:
+        for one in completed:
+            known = _steps_in(one, "probabilities")
+            at = int(np.searchsorted(numbers, one.track_id))
+            if at < len(numbers) and numbers[at] == one.track_id:
                 inside = places < len(known)  # a new word has none
                 steps[inside, at] = known[places[inside]]
         return ModelPredictions(numbers, steps)
@@ -444,7 +453,7 @@ class Refinements(database.LibraryPart):
         table = completed_track
         query = sa.select(table.c.track_id, table.c.digest, table.c.completed)
         rows = self._library.fetch(query.where(table.c.model_id == model_id))
-        return {row.track_id: (row.digest, steps_of(row.completed)) for row in rows}
+        return {row.track_id: (row.digest, _steps_in(row, "completed")) for row in rows}
 
     def put_completed(
         self, model_id: int, digests: Mapping[int, str], completed: Steps, probabilities: Steps
@@ -471,15 +480,15 @@ def read_refinements(connection: sa.Connection, model_id: int) -> list[Refinemen
     query = sa.select(refined_tag).where(refined_tag.c.model_id == model_id)
     found = []
     for row in connection.execute(query.order_by(refined_tag.c.tag)):
-        arrays = load(bytes(row.answers))
-        has_model, n_yes, n_no = arrays["counts"].tolist()
-        found.append(
-            Refinement(
-                *(row.tag, row.name, row.threshold, bool(has_model)),
-                *(arrays["ids"], arrays["weights"], float(arrays["bias"][0])),
-                *(n_yes, n_no, row.digest),
-            )
-        )
+        with database.intact(refined_tag, row):
+            arrays = load(row.answers)
+            has_model, n_yes, n_no = arrays["counts"].tolist()
+            if arrays["ids"].shape != arrays["weights"].shape:
+                raise ValueError("not a weight for each track")
+            threshold = None if row.threshold is None else float(row.threshold)
+            learnt = (arrays["ids"], arrays["weights"], float(arrays["bias"][0]))
+            about = (row.tag, row.name, threshold, bool(has_model))
+            found.append(Refinement(*about, *learnt, n_yes, n_no, row.digest))
     return found
 
 
@@ -493,8 +502,13 @@ def _read_blocks(
     connection: sa.Connection, table: sa.Table, *conditions: Any
 ) -> dict[tuple[int, int], Steps]:
     """(tag, block) → the stored probabilities, (BLOCK,)."""
-    query = sa.select(table.c.tag, table.c.block, table.c.probabilities).where(*conditions)
-    return {(tag, block): steps_of(data) for tag, block, data in connection.execute(query)}
+    query, found = sa.select(table.c.tag, table.c.block, table.c.probabilities), {}
+    for row in connection.execute(query.where(*conditions)):
+        with database.intact(table, row):
+            found[row.tag, row.block] = steps_of(row.probabilities).reshape(BLOCK)
+            if row.block not in range(1 << 31):
+                raise ValueError(f"block {row.block}")
+    return found
 
 
 def _block_rows(
