@@ -100,8 +100,7 @@ class Extraction:
     paths: tuple[str, ...]  # the file of each row
     rows: Ids  # (n_usable,) the place of each row's file among the paths given
     feature_names: tuple[str, ...]  # what each column is
-    failures: tuple[FileFeatures, ...]
-    """The files that could not be used, in order, with the reasons."""
+    failures: tuple[FileFeatures, ...]  # the files that could not be used, in order, with reasons
     n_cached: int  # how many rows came from the cache
     heads: Floats  # (n_usable, n_heads) the tag probabilities of the extractor, if it is a tagger
 

@@ -408,9 +408,7 @@ class Extractor:
     seconds: float = 10.0  # length of the clips; shorter files give shorter ones
     head_names: tuple[str, ...] = field(default=(), repr=False)
     """The tags whose probabilities it gives after the features, if it is a tagger itself."""
-    windows: Plan | None = None
-    """Which windows of a sound are used; features are the mean over them. None: only the middle
-    window."""
+    windows: Plan | None = None  # the windows whose features are averaged; None: the middle one
     summary: str = field(default="", repr=False)  # what its features describe, in a few words
     auc: float | None = field(default=None, repr=False)
     """Mean AUC over tags of Emotify's 400 clips of 15 s, by logistic regression in five folds, as

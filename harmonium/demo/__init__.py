@@ -26,8 +26,7 @@ if TYPE_CHECKING:
     from harmonium.library.store.models import StoredModel
 
 PEOPLE = 3
-AUDIO, LIBRARY, TAGS = "audio", "library.db", "tags.csv"
-"""What is in the demo's folder: the music, and two files."""
+AUDIO, LIBRARY, TAGS = "audio", "library.db", "tags.csv"  # in the demo's folder
 
 NEXT_STEPS = """\
 harmonium index ~/Music         # find and analyse your music

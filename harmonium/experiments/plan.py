@@ -96,13 +96,11 @@ def ways_to_test(inference: Sequence[str], known: Iterable[Known]) -> list[WayTo
     return [WayToTest(*way) for way in itertools.product(inference or (None,), known)]
 
 
-CLIP_MEASURES = ("clip_auc", "clip_precision_at_3")
-"""How a test ranks a clip's other tags, besides the AUC of each tag: means over clips."""
+CLIP_MEASURES = ("clip_auc", "clip_precision_at_3")  # means over clips, of their other tags
 
 Results = Mapping[str, Mapping[str, Any]]  # run key -> the result of the run
 
-Stage = tuple[list[dict[str, Any]], list[float]]
-"""One stage of a search on one test fold: the settings tried, and their mean validation AUCs."""
+Stage = tuple[list[dict[str, Any]], list[float]]  # settings tried, their mean validation AUCs
 
 
 @dataclass(frozen=True)

@@ -76,8 +76,7 @@ class ImportReport:
     left_out: Counter[str] = field(default_factory=Counter)  # reason → rows that were not used
     ignored: Counter[str] = field(default_factory=Counter)  # word, not a tag → tracks with it
     n_own: int = 0  # tags in files that Harmonium wrote there itself
-    split: dict[str, tuple[str, ...]] = field(default_factory=dict)
-    """Text → the tags that it was split into."""
+    split: dict[str, tuple[str, ...]] = field(default_factory=dict)  # text → the tags in it
     whole: Counter[str] = field(default_factory=Counter)  # text taken for one tag → how often
     renamed: dict[str, str] = field(default_factory=dict)  # former name → imported name
 

@@ -70,13 +70,11 @@ class IndexReport:
     retagged: list[str] = field(default_factory=list)  # files changed, but not in their sound
     back: list[str] = field(default_factory=list)  # files that were missing, and are there again
     missing: list[str] = field(default_factory=list)  # files that are gone
-    copies: list[tuple[str, str]] = field(default_factory=list)
-    """(a file with the sound of a track, the track's own file)"""
+    copies: list[tuple[str, str]] = field(default_factory=list)  # (file, file of the same sound)
     known_copies: set[str] = field(default_factory=set)  # those of them that were known before
     forgotten: list[str] = field(default_factory=list)  # files of tracks that `forget` removed
     unreadable: dict[str, str] = field(default_factory=dict)  # file → why it cannot be used
-    still_unreadable: dict[str, str] = field(default_factory=dict)
-    """The same for files that were unreadable before and have not changed."""
+    still_unreadable: dict[str, str] = field(default_factory=dict)  # as before, unchanged
     unlisted: dict[str, str] = field(default_factory=dict)  # folder → why it could not be searched
     hidden: list[str] = field(default_factory=list)  # skipped folders: their names begin with a dot
     unchanged: int = 0  # unchanged files: most not read, some read and found the same

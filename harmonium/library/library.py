@@ -83,8 +83,7 @@ class Library:
         self.changes = Changes(self)  # what was done, and how it is undone
         self.models = Models(self)  # the models that were trained
         self.predictions = Predictions(self)  # what the models say about the tracks
-        self.refinements = Refinements(self)
-        """What their tags gained from answers since they were trained."""
+        self.refinements = Refinements(self)  # what their tags gained from answers since
         self.settings = LibrarySettings(self)  # small things to remember
 
     @classmethod

@@ -47,8 +47,7 @@ N_TAGS_LIKE_SOUND = 30  # the number of learnt tags that weigh as much as the so
 ROUNDING = 1e-6  # lengths up to this count as 0
 
 Masks = dict[str, tuple[Mask, Mask]]  # tag or range → where it surely holds, where it may hold
-_Token = tuple[str, str]
-"""A kind, "word", "tag", "range", "(", ")", "AND", "OR", "NOT" or "end", and the text of it."""
+_Token = tuple[str, str]  # a kind, such as "word", "range", "(", "AND" or "end", and its text
 
 
 class Range(NamedTuple):

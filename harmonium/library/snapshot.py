@@ -94,9 +94,7 @@ class Hit:
 
     track: Track
     probability: float | None  # that the track matches; None for a query without tags
-    similarity: float | None
-    """Cosine with the track of ``like``, or with the one before on a path: 1 for the same, 0 for
-    unlike."""
+    similarity: float | None  # with ``like``, or the one before on a path: 1 the same, 0 unlike
     source: str | None
     """Who says so: "people", the "model", or "nobody", where nothing speaks against it; None where
     nothing was asked."""

@@ -44,8 +44,7 @@ class Batch(NamedTuple):
     w: Array  # (B,), weight of each clip; 0 for rows that only fill up the batch
 
 
-Moments = tuple[Array, Array, Array]
-"""E[y] (B, C), E[h] (B, n), and Σ_b w_b E[h yᵀ] (n, C), under one phase."""
+Moments = tuple[Array, Array, Array]  # E[y] (B, C), E[h] (B, n), Σ_b w_b E[h yᵀ] (n, C)
 
 
 class Gradient(Protocol):

@@ -40,8 +40,7 @@ from harmonium.synthetic.music import (
 )
 from harmonium.synthetic.sound import INSTRUMENTS, RATE, Samples, render
 
-GENERATOR = 2
-"""To be raised whenever the same parameters give other sounds, clips or tags than before."""
+GENERATOR = 2  # to be raised when the same parameters give other sounds, clips or tags than before
 MANIFEST = "collection.json"
 PARAMETERS = ("n_tracks", "clips_per_track", "n_users", "users_per_clip", "seed")
 

@@ -145,8 +145,7 @@ def _filtered(kind: str, x: Samples, *hertz: float, order: int = 2) -> Samples:
 
 
 low_pass, high_pass = partial(_filtered, "lowpass"), partial(_filtered, "highpass")
-band_pass = partial(_filtered, "bandpass", order=1)
-"""Butterworth filters: of samples, and below, above or between these frequencies."""
+band_pass = partial(_filtered, "bandpass", order=1)  # Butterworth filters at these frequencies
 
 
 def rms(x: Samples) -> float:

@@ -63,8 +63,7 @@ class ServerSettings:
     host: str = "127.0.0.1"
     port: int = 8040
     person: str = "me"  # the person whose tags the page saves
-    token: str | None = field(default=None, repr=False)
-    """The token that callers must know; None lets everybody on this machine call."""
+    token: str | None = field(default=None, repr=False)  # what callers must know; None: nothing
     allowed_hosts: tuple[str, ...] = ()  # further names under which a browser may call the server
     log: bool = False  # whether to log a line for each request
     folder: str | None = None  # a folder to index when the server starts

@@ -206,8 +206,7 @@ def _difference_table(
 
 # Comparison: Table 2, Figures 4 and 5
 
-Rows = dict[tuple[str, bool], dict[str, Score]]
-"""The rows of Table 2: (dataset, whether smoothed) -> model -> score, for those that have one."""
+Rows = dict[tuple[str, bool], dict[str, Score]]  # (dataset, whether smoothed) -> model -> score
 
 
 def _rows(summary: Summary) -> tuple[Rows, list[str]]:

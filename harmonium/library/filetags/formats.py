@@ -23,11 +23,9 @@ from harmonium.files import open_file
 LIST_FIELDS = ("genre", "mood", "grouping")  # the fields that hold a list of tags
 COMMENT = "comment"  # the field that is a text: people's own words, perhaps with tags in it
 FIELDS = (*LIST_FIELDS, COMMENT)  # the fields that tags are read from and written to
-SCORE_FIELDS = tuple(f"harmonium_{name}" for name in FIELDS)
-"""The fields that hold the scores of the tags in each."""
+SCORE_FIELDS = tuple(f"harmonium_{name}" for name in FIELDS)  # the scores of the tags in each
 GIVEN = "harmonium"  # the field with the tags that Harmonium gave to beets
-OWN_FIELDS = (*SCORE_FIELDS, GIVEN, *AUDIO_FEATURES)
-"""Those whose place has their name in every format."""
+OWN_FIELDS = (*SCORE_FIELDS, GIVEN, *AUDIO_FEATURES)  # with their name as place in every format
 TEXT_FIELDS = ("title", "artist", "album")
 GROUPING_FRAMES = ("TIT1", "GRP1")  # the frames of ID3 that players take for the grouping
 KNOWN = "MP3, FLAC, Ogg Vorbis, Opus, Speex, Ogg FLAC, MP4 (M4A), WAV and AIFF"

@@ -37,8 +37,7 @@ from harmonium.library.store.schema import (
 )
 
 CURRENT = "current_model"  # the setting that holds the number of the model in use
-Owner = Literal["own", "built-in", "people"]
-"""Whose tag it is: learnt from the library, of the built-in model, or only of people."""
+Owner = Literal["own", "built-in", "people"]  # learnt here, of the built-in model, people's alone
 MIN_WRITTEN_PRECISION = 0.8  # held-out, that a tag of the built-in model needs to be written
 UNREACHABLE = 2.0  # the threshold of a tag that is not predicted: no probability reaches it
 _WITHOUT_BYTES = [column for column in model.c if column is not model.c.bytes]
