@@ -32,9 +32,7 @@ class DatasetSpec:
     name: str  # as `harmonium data list` shows it, or "generated"
     label: str = ""  # in tables and figures; by default the name
     n_tags: Annotated[StrictInt, Field(ge=1)] | None = None  # the most popular tags only
-    min_positives: Annotated[StrictInt, Field(ge=1)] = (
-        5  # tags with fewer positive clips than this are left out
-    )
+    min_positives: Annotated[StrictInt, Field(ge=1)] = 5  # tags on fewer clips are left out
     groups: Literal["artist", "track", "item"] = "artist"  # what no two folds share
     options: dict[str, Any] = field(default_factory=dict)  # of the loader or the generator
 

@@ -104,14 +104,11 @@ class Recipe:
     datasets: tuple[DatasetSpec, ...]
     models: Annotated[tuple[ModelSpec, ...], Field(min_length=1)]
     vary: dict[str, Values]  # settings and all `ARM_AXES`; each combination is an arm
-    inference: tuple[
-        Literal["lbp", "mean_field", "gibbs", "exact"], ...
-    ] = ()  # ways to predict in the tests; by default the model's own
+    # Ways to predict in the tests; by default the model's own.
+    inference: tuple[Literal["lbp", "mean_field", "gibbs", "exact"], ...] = ()
     known: tuple[Known, ...] = (0.0,)  # how much of a clip's tags is given in the tests
     n_folds: Annotated[StrictInt, Field(ge=3)] = 5
-    search_folds: Annotated[StrictInt, Field(ge=1)] = (
-        4  # validation folds that the search uses; the final runs use all
-    )
+    search_folds: Annotated[StrictInt, Field(ge=1)] = 4  # of the search; the final runs use all
     search_known: tuple[Known, ...] = (0.0,)  # what the search gives; the mean over these chooses
     cross_fit: StrictBool = False  # a model is the mean of members, each stopped on another fold
     seed: Annotated[StrictInt, Field(ge=0)] = 0
