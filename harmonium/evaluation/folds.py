@@ -61,10 +61,10 @@ def grouped_folds(groups: ArrayLike, Y: ArrayLike, *, n_folds: int = 5, seed: in
     rng = np.random.default_rng(seed)
     order = rng.permutation(n_groups)  # decides between groups that are alike
     folds = Folds(sizes[order], counts[order], n_folds)
-    _place_large(folds)
-    _place_by_rarest_column(folds)
-    _close_gaps(folds, rng)
-    _even_out(folds)
+    folds.place_large()
+    folds.place_by_rarest_column()
+    folds.close_gaps(rng)
+    folds.even_out()
     return folds.fold[np.argsort(order)][group_of]
 
 
@@ -243,6 +243,16 @@ def _fold_index(folds: ArrayLike, *, least: int) -> tuple[Integers, int]:
     return fold_of, len(found)
 
 
+def _capacity(sizes: Integers, n_folds: int) -> float:
+    """Clips per fold, once each group that is larger than that has a fold of its own."""
+    rest, free = float(sizes.sum()), n_folds
+    for size in np.sort(sizes)[::-1]:
+        if free == 1 or size <= rest / free:
+            break
+        rest, free = rest - size, free - 1
+    return rest / free
+
+
 class Folds:
     """Which group is in which fold, with the counts that follow from it."""
 
@@ -293,128 +303,108 @@ class Folds:
         gap = self.size[source] - self.size[target]
         return np.abs(gap - 2 * clips) <= max(abs(gap), _LARGE_SHARE * self.capacity)
 
+    def place_large(self) -> None:
+        """Large groups first, the largest ahead, each where most of its columns are lacking."""
+        for group in np.argsort(-self.sizes, kind="stable").tolist():
+            if self.sizes[group] <= max(1, _LARGE_SHARE * self.capacity):
+                return
+            lacking = (self.lacks @ self.has[group]).tolist()
+            fits = self._with_room(group)
+            self.place(group, max(fits, key=lambda fold: (lacking[fold], -self.size[fold])))
 
-def _capacity(sizes: Integers, n_folds: int) -> float:
-    """Clips per fold, once each group that is larger than that has a fold of its own."""
-    rest, free = float(sizes.sum()), n_folds
-    for size in np.sort(sizes)[::-1]:
-        if free == 1 or size <= rest / free:
-            break
-        rest, free = rest - size, free - 1
-    return rest / free
+    def place_by_rarest_column(self) -> None:
+        """Iterative stratification of groups without a fold, by the column with fewest of them."""
+        share = self.counts.sum(axis=0) / self.n_folds
+        while (left := self.has[self.fold < 0].sum(axis=0)).any():
+            column = int(np.argmin(np.where(left > 0, left, np.inf)))
+            groups = np.flatnonzero((self.fold < 0) & (self.has[:, column] > 0))
+            for group in groups[np.argsort(-self.counts[groups, column], kind="stable")].tolist():
+                # In this order: the fold lacks the column, misses more of its share, lacks more of
+                # the group's other columns, is smaller.
+                first = self.lacks[:, column].tolist()
+                second = (share[column] - self.got[:, column]).tolist()
+                third = (self.lacks @ self.has[group]).tolist()
+                fourth = (-self.size).tolist()
+                need = list(zip(first, second, third, fourth, strict=True))
+                self.place(group, max(self._with_room(group), key=need.__getitem__))
+        for group in np.flatnonzero(self.fold < 0).tolist():  # groups without any known label
+            self.place(group, int(np.argmin(self.size)))
 
+    def _with_room(self, group: int) -> list[int]:
+        """The folds that the group still fits into; the smallest where it fits nowhere."""
+        after = (self.size + self.sizes[group]).tolist()
+        fits = [fold for fold, size in enumerate(after) if size < self.capacity + 1]
+        return fits or [int(np.argmin(self.size))]
 
-def _place_large(folds: Folds) -> None:
-    """Large groups first, the largest ahead, each where most of its columns are lacking."""
-    for group in np.argsort(-folds.sizes, kind="stable").tolist():
-        if folds.sizes[group] <= max(1, _LARGE_SHARE * folds.capacity):
-            return
-        lacking = (folds.lacks @ folds.has[group]).tolist()
-        fits = _with_room(folds, group)
-        folds.place(group, max(fits, key=lambda fold: (lacking[fold], -folds.size[fold])))
+    def close_gaps(self, rng: np.random.Generator) -> None:
+        """Close one gap after another; a change may open as many as it closes, but never more."""
+        # Changes that gain nothing lead, at random, to others that do.
+        enough = self.has.sum(axis=0) >= self.n_folds
+        rounds = np.clip(_ROUNDS_TIMES_GROUPS // len(self.sizes), _MIN_ROUNDS, _MAX_ROUNDS)
+        for _ in range(rounds):
+            gaps = rng.permutation(np.argwhere((self.lacks > 0) & enough))
+            changed = [self._close(target, column, rng) for target, column in gaps.tolist()]
+            if not any(changed):
+                return
 
-
-def _place_by_rarest_column(folds: Folds) -> None:
-    """Iterative stratification of the groups without a fold, by the column with fewest of them."""
-    share = folds.counts.sum(axis=0) / folds.n_folds
-    while (left := folds.has[folds.fold < 0].sum(axis=0)).any():
-        column = int(np.argmin(np.where(left > 0, left, np.inf)))
-        groups = np.flatnonzero((folds.fold < 0) & (folds.has[:, column] > 0))
-        for group in groups[np.argsort(-folds.counts[groups, column], kind="stable")].tolist():
-            # In this order: the fold lacks the column, misses more of its share, lacks more of the
-            # group's other columns, is smaller.
-            first = folds.lacks[:, column].tolist()
-            second = (share[column] - folds.got[:, column]).tolist()
-            third = (folds.lacks @ folds.has[group]).tolist()
-            fourth = (-folds.size).tolist()
-            need = list(zip(first, second, third, fourth, strict=True))
-            folds.place(group, max(_with_room(folds, group), key=need.__getitem__))
-    for group in np.flatnonzero(folds.fold < 0).tolist():  # groups without any known label
-        folds.place(group, int(np.argmin(folds.size)))
-
-
-def _with_room(folds: Folds, group: int) -> list[int]:
-    """The folds that the group still fits into; the smallest where it fits nowhere."""
-    after = (folds.size + folds.sizes[group]).tolist()
-    fits = [fold for fold, size in enumerate(after) if size < folds.capacity + 1]
-    return fits or [int(np.argmin(folds.size))]
-
-
-def _close_gaps(folds: Folds, rng: np.random.Generator) -> None:
-    """Close one gap after another; a change may open as many as it closes, but never more."""
-    # Changes that gain nothing lead, at random, to others that do.
-    enough = folds.has.sum(axis=0) >= folds.n_folds
-    rounds = np.clip(_ROUNDS_TIMES_GROUPS // len(folds.sizes), _MIN_ROUNDS, _MAX_ROUNDS)
-    for _ in range(rounds):
-        gaps = rng.permutation(np.argwhere((folds.lacks > 0) & enough))
-        changed = [_close(folds, target, column, rng) for target, column in gaps.tolist()]
-        if not any(changed):
-            return
-
-
-def _close(folds: Folds, target: int, column: int, rng: np.random.Generator) -> bool:
-    """Bring the column to the target fold; False if that opens more gaps than it closes."""
-    if not folds.lacks[target, column]:
-        return False
-    changes = list(_changes(folds, target, column))
-    gains = np.array([gain for gain, _ in changes])
-    if gains.max(initial=-1.0) < 0:
-        return False
-    for group, fold in changes[rng.choice(np.flatnonzero(gains == gains.max()))][1]:
-        folds.place(group, fold)
-    return True
-
-
-def _changes(
-    folds: Folds, target: int, column: int
-) -> Iterator[tuple[float, list[tuple[int, int]]]]:
-    """(gain, [(group, new fold), …]) of changes that bring the column to the target fold."""
-    others = folds.members(target)
-    for source in range(folds.n_folds):
-        groups = folds.members(source)
-        groups = groups[folds.has[groups, column] > 0]
-        if source == target or len(groups) == 0:
-            continue
-        gains = folds.gain(groups, source, target)
-        for index in np.argsort(-gains, kind="stable")[:_MAX_TRIED].tolist():
-            group, size = int(groups[index]), folds.sizes[groups[index]]
-            if folds.keeps_balance(size, source, target):
-                yield float(gains[index]), [(group, target)]
-            allowed = folds.keeps_balance(size - folds.sizes[others], source, target)
-            if allowed.any():
-                both = folds.exchange_gain(group, others, source, target)
-                best = int(np.argmax(np.where(allowed, both, -np.inf)))
-                yield float(both[best]), [(group, target), (int(others[best]), source)]
-
-
-def _even_out(folds: Folds) -> None:
-    """Move or exchange groups between larger and smaller folds while that opens no gap."""
-    shifted = True
-    while shifted:
-        by_size = np.argsort(folds.size, kind="stable").tolist()
-        shifted = any(
-            folds.size[source] - folds.size[target] > 1 and _shift(folds, source, target)
-            for source in reversed(by_size)
-            for target in by_size
-        )
-
-
-def _shift(folds: Folds, source: int, target: int) -> bool:
-    """Bring two folds' sizes closer; False if no move or exchange can without opening a gap."""
-    gap = folds.size[source] - folds.size[target]
-    groups = folds.members(source)
-    groups = groups[(folds.sizes[groups] < gap) & (folds.gain(groups, source, target) >= 0)]
-    if len(groups) > 0:
-        closest = np.argmin(np.abs(folds.sizes[groups] - gap / 2))
-        folds.place(int(groups[closest]), target)
+    def _close(self, target: int, column: int, rng: np.random.Generator) -> bool:
+        """Bring the column to the target fold; False if that opens more gaps than it closes."""
+        if not self.lacks[target, column]:
+            return False
+        changes = list(self._changes(target, column))
+        gains = np.array([gain for gain, _ in changes])
+        if gains.max(initial=-1.0) < 0:
+            return False
+        for group, fold in changes[rng.choice(np.flatnonzero(gains == gains.max()))][1]:
+            self.place(group, fold)
         return True
-    others = folds.members(target)
-    for group in folds.members(source)[:_MAX_TRIED].tolist():
-        surplus = folds.sizes[group] - folds.sizes[others]
-        both = folds.exchange_gain(group, others, source, target)
-        useful = others[(surplus > 0) & (surplus < gap) & (both >= 0)]
-        if len(useful) > 0:
-            folds.place(group, target)
-            folds.place(int(useful[0]), source)
+
+    def _changes(self, target: int, column: int) -> Iterator[tuple[float, list[tuple[int, int]]]]:
+        """(gain, [(group, new fold), …]) of changes that bring the column to the target fold."""
+        others = self.members(target)
+        for source in range(self.n_folds):
+            groups = self.members(source)
+            groups = groups[self.has[groups, column] > 0]
+            if source == target or len(groups) == 0:
+                continue
+            gains = self.gain(groups, source, target)
+            for index in np.argsort(-gains, kind="stable")[:_MAX_TRIED].tolist():
+                group, size = int(groups[index]), self.sizes[groups[index]]
+                if self.keeps_balance(size, source, target):
+                    yield float(gains[index]), [(group, target)]
+                allowed = self.keeps_balance(size - self.sizes[others], source, target)
+                if allowed.any():
+                    both = self.exchange_gain(group, others, source, target)
+                    best = int(np.argmax(np.where(allowed, both, -np.inf)))
+                    yield float(both[best]), [(group, target), (int(others[best]), source)]
+
+    def even_out(self) -> None:
+        """Move or exchange groups between larger and smaller folds while that opens no gap."""
+        shifted = True
+        while shifted:
+            by_size = np.argsort(self.size, kind="stable").tolist()
+            shifted = any(
+                self.size[source] - self.size[target] > 1 and self._shift(source, target)
+                for source in reversed(by_size)
+                for target in by_size
+            )
+
+    def _shift(self, source: int, target: int) -> bool:
+        """Bring two folds' sizes closer; False if no move or exchange can without opening a gap."""
+        gap = self.size[source] - self.size[target]
+        groups = self.members(source)
+        groups = groups[(self.sizes[groups] < gap) & (self.gain(groups, source, target) >= 0)]
+        if len(groups) > 0:
+            closest = np.argmin(np.abs(self.sizes[groups] - gap / 2))
+            self.place(int(groups[closest]), target)
             return True
-    return False
+        others = self.members(target)
+        for group in self.members(source)[:_MAX_TRIED].tolist():
+            surplus = self.sizes[group] - self.sizes[others]
+            both = self.exchange_gain(group, others, source, target)
+            useful = others[(surplus > 0) & (surplus < gap) & (both >= 0)]
+            if len(useful) > 0:
+                self.place(group, target)
+                self.place(int(useful[0]), source)
+                return True
+        return False

@@ -222,7 +222,7 @@ def folds_of(sizes, columns, fold):
 def test_sizes_are_evened_out(sizes, columns, fold, evened):
     folds = folds_of(sizes, columns, fold)
     gaps = folds.lacks.sum()
-    search._even_out(folds)
+    folds.even_out()
     assert folds.size.tolist() == evened
     assert folds.lacks.sum() == gaps
 
@@ -235,7 +235,7 @@ def test_a_gap_is_closed_by_an_exchange_or_where_the_sizes_allow_it_by_a_move(si
     )
     assert folds.lacks[1, 1]
     assert folds.keeps_balance(np.array(size), 0, 1) == (size == 1)
-    search._close_gaps(folds, np.random.default_rng(0))
+    folds.close_gaps(np.random.default_rng(0))
     assert not folds.lacks.any()
     assert sorted(folds.size.tolist()) == after
 
@@ -243,7 +243,7 @@ def test_a_gap_is_closed_by_an_exchange_or_where_the_sizes_allow_it_by_a_move(si
 def test_of_the_exchanges_only_those_are_made_that_keep_the_sizes():
     """A group of 30 would close more gaps, but would upset the sizes."""
     folds = folds_of([10, 10, 20, 10, 30], ["01", "01", "0", "0", "02"], [0, 0, 0, 1, 1])
-    exchanges = [moves for _, moves in search._changes(folds, 1, 1) if len(moves) == 2]
+    exchanges = [moves for _, moves in folds._changes(1, 1) if len(moves) == 2]
     assert exchanges
     for (out, target), (back, source) in exchanges:
         assert (target, source) == (1, 0)
@@ -254,5 +254,5 @@ def test_of_folds_that_need_a_group_alike_the_smaller_gets_it():
     folds = search.Folds(np.array([3, 1]), np.array([[0, 3], [1, 0]]), 2)
     folds.capacity = 10.0
     folds.place(0, 0)
-    search._place_by_rarest_column(folds)
+    folds.place_by_rarest_column()
     assert folds.fold.tolist() == [0, 1]
