@@ -70,7 +70,7 @@ def playlists(
         {
             "Name": lambda one: one.name,
             "Search": lambda one: one.words,
-            ">N": lambda one: one.limit,
+            ">Tracks": lambda one: one.question.stops,
         },
         empty="No saved searches yet. `harmonium search QUERY --save NAME` saves one.",
     )

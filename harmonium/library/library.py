@@ -454,8 +454,7 @@ class Library:
 
         The options are those of `search`. Its tracks are found anew each time.
         """
-        question = self.question(text, **options, stops=limit)
-        return modules.saved.save(self, name, question, limit)
+        return modules.saved.save(self, name, self.question(text, **options, stops=limit))
 
     def saved_searches(self) -> "list[SavedSearch]":
         """The searches that have a name; `run_search` finds the tracks of one."""

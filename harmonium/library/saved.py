@@ -33,8 +33,7 @@ class SavedSearch:
     """A search with a name."""
 
     name: str
-    question: Question
-    limit: int  # how many tracks it finds at most
+    question: Question  # its ``stops`` are how many tracks it finds at most
 
     @property
     def words(self) -> str:
@@ -51,7 +50,7 @@ class SavedSearch:
 
     def run(self, library: Library) -> SearchResult:
         """The tracks that it finds now."""
-        return library.snapshot().search(self.question, self.limit, count=False)
+        return library.snapshot().search(self.question, self.question.stops, count=False)
 
 
 @dataclass(frozen=True)
@@ -68,7 +67,7 @@ def saved_searches(library: Library) -> list[SavedSearch]:
     """All, by name."""
     found = library.settings.beginning_with(SAVED)
     return [
-        SavedSearch(name, Question(**one["question"]), one["limit"])
+        SavedSearch(name, Question(**one))
         for name, one in sorted(found.items(), key=lambda pair: pair[0].casefold())
     ]
 
@@ -82,14 +81,13 @@ def saved_search(library: Library, name: str) -> SavedSearch:
     return found[name]
 
 
-def save(library: Library, name: str, question: Question, limit: int) -> int | None:
+def save(library: Library, name: str, question: Question) -> int | None:
     """Save a search, in place of one with this name; the number of the change, None if the same."""
     name = _checked(name)
     library.snapshot().search(question, 1)  # or an error
     usual = Question()._asdict()
     asked = {key: one for key, one in question._asdict().items() if one != usual[key]}
-    value = {"question": asked, "limit": limit}
-    return library.changes.set_settings("save", f"search {name!r} saved", {SAVED + name: value})
+    return library.changes.set_settings("save", f"search {name!r} saved", {SAVED + name: asked})
 
 
 def delete(library: Library, name: str) -> int | None:
@@ -165,7 +163,7 @@ def navidrome_rules(
         return None
     (how, _), *_ = rule.items()
     rule = rule if how in ("all", "any") else {"all": [rule]}
-    return {"name": saved.name, "comment": asked.text, **rule, "limit": saved.limit}
+    return {"name": saved.name, "comment": asked.text, **rule, "limit": asked.stops}
 
 
 def _rule(

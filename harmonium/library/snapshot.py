@@ -69,7 +69,7 @@ class Question(NamedTuple):
     features: bool = False  # all audio features of the tracks; else those of the query and order
     start: int | None = None  # the number of a track: a path by sound from it to ``end``
     end: int | None = None
-    stops: int = 20  # how many tracks a path or a smooth order has
+    stops: int = 20  # how many tracks a path, a smooth order or a saved search has
 
     @property
     def is_ordered_by_sound(self) -> bool:

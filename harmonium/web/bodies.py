@@ -171,7 +171,7 @@ TrackDetail = answer(
 )
 SaidAnswer = answer("SaidAnswer", change=int | None, track=TrackDetail, moved=[CompletedTag])
 Found = answer("Found", SearchResult, hits=[FoundTrack])
-SavedSearch = answer("SavedSearch", name=str, words=str, limit=int, query=dict[str, Any])
+SavedSearch = answer("SavedSearch", name=str, words=str, query=dict[str, Any])
 SavedSearches = answer("SavedSearches", searches=[SavedSearch])
 Facets = answer("Facets", facets=[Facet], total=int)
 FileTags = answer(

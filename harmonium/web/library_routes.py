@@ -45,7 +45,6 @@ STATES = {"tracks": "present", "missing": "missing", "unreadable": "unreadable"}
 TagPath = Annotated[str, InPath(min_length=1, max_length=200)]
 Offset = Annotated[int, Query(ge=0, le=MAX_ID)]
 SearchTitle = Annotated[str, Query(min_length=1, max_length=MAX_NAME)]
-SavedLimit = Annotated[int, Query(ge=2, le=MAX_STOPS)]
 ModelNumber = Annotated[int, Query(ge=1, le=MAX_ID)]
 COOKIE: Any = {"path": "/", "httponly": True, "samesite": "strict"}
 MAX_HITS, MAX_FACETS, MAX_PLAYLIST, MAX_PREVIEW = 500, 500, 10_000, 100
@@ -181,7 +180,8 @@ def _question(
         int | None, Query(alias="to", ge=1, le=MAX_ID, description="Where the path ends.")
     ] = None,
     stops: Annotated[
-        int, Query(ge=2, le=MAX_STOPS, description="Tracks of a path or a smooth order.")
+        int,
+        Query(ge=2, le=MAX_STOPS, description="Tracks of a path, of a smooth order, or to save."),
     ] = 20,
 ) -> Question:
     whose = None if owner == "all" else owner
@@ -233,18 +233,9 @@ def make_playlist(
 def searches(service: UsedService) -> dict[str, Any]:
     """The saved searches by name; `query` are the parameters of `/search`."""
     opened = service.library_if_any()
-    found = [] if opened is None else opened.saved_searches()
-    return {
-        "searches": [
-            {
-                "name": one.name,
-                "limit": one.limit,
-                "words": one.words,
-                "query": _asked(one.question),
-            }
-            for one in found
-        ]
-    }
+    saved = [] if opened is None else opened.saved_searches()
+    found = [{"name": one.name, "words": one.words, "query": _asked(one.question)} for one in saved]
+    return {"searches": found}
 
 
 def _asked(question: Question) -> dict[str, Any]:
@@ -255,12 +246,9 @@ def _asked(question: Question) -> dict[str, Any]:
 
 
 @router.put("/searches", tags=["search"], response_model=bodies.ChangeNumber)
-def save(
-    service: UsedService, question: AskedQuestion, title: SearchTitle, limit: SavedLimit = 100
-) -> dict[str, Any]:
+def save(service: UsedService, question: AskedQuestion, title: SearchTitle) -> dict[str, Any]:
     """Save a search, with the parameters of `/search`, in place of one with this title."""
-    stops = limit if question.is_ordered_by_sound else question.stops
-    return {"change": save_search(service.library(), title, question._replace(stops=stops), limit)}
+    return {"change": save_search(service.library(), title, question)}
 
 
 @router.delete("/searches", tags=["search"], response_model=bodies.ChangeNumber)

@@ -35,7 +35,7 @@ export function SaveDialog({ query, suggested, onClose }) {
   const run = async (event) => {
     event.preventDefault();
     try {
-      const { change } = await put("/searches", undefined, { ...query, title: title.trim(), limit });
+      const { change } = await put("/searches", undefined, { ...query, title: title.trim(), stops: limit });
       onClose();
       toastUndo(`${title.trim()} is saved.`, change);
       changeCount.set((n) => n + 1);
