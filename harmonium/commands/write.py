@@ -120,7 +120,7 @@ def write(
     wants_predictions = predicted or not people
     with options.opened(library) as opened:
         if features:
-            feature_place(opened.models.current(whole=False), "energy")  # or an error
+            feature_place(opened.snapshot().model, "energy")  # or an error
         final = _rules(opened, rules, given, remember=remember, forget=forget)
         with out.bar("reading") as progress:
             plan = opened.plan_write(
@@ -179,7 +179,7 @@ def _about_predictions(library: Library, plan: WritePlan, precision: float) -> I
     if n := count_untagged(library, plan.ids):
         yield f"{counted(n, 'track')} without predictions; run `harmonium tag`."
     snapshot = library.snapshot()
-    if not precision or (model := snapshot.model) is None:
+    if not precision or not snapshot.model.id:
         return
     if not snapshot.curves:
         yield (
@@ -192,7 +192,7 @@ def _about_predictions(library: Library, plan: WritePlan, precision: float) -> I
             f"Not written, since their precision on held-out tracks may be below "
             f"{percent(precision)}: {some}. A lower --precision writes more."
         )
-    if n := plan.count_predicted(model.only("built-in")):
+    if n := plan.count_predicted(snapshot.model.only("built-in")):
         yield (
             f"{counted(n, 'predicted tag')} from the built-in model. Its precision was measured on "
             "other music and may be lower on yours; check with `harmonium review`."

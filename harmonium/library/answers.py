@@ -670,7 +670,7 @@ def doubtful(
     # People have not answered them yet; a track is asked about once.
     snapshot = library.snapshot()
     model = snapshot.model
-    if model is None:
+    if not model.id:
         raise no_model()
     names = list(snapshot.places)
     if tag is None and not names:

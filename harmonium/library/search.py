@@ -329,7 +329,7 @@ class Found:
 
 def rank(
     snapshot: "Snapshot",
-    model: StoredModel | None,
+    model: StoredModel,
     query: Query | None,
     like: int | None = None,
     *,
@@ -402,12 +402,10 @@ def _sources(
 
 
 def _modelled(
-    snapshot: "Snapshot", model: StoredModel | None, names: list[str]
+    snapshot: "Snapshot", model: StoredModel, names: list[str]
 ) -> tuple[Ids, dict[str, Floats]]:
     """Tracks with predictions, (n,), and those of the tags that the model has learnt, (n,) each."""
     # For a query without any such tag, the tracks are included all the same: some may lack a tag.
-    if model is None:
-        return np.empty(0, np.int64), {}
     learnt = {tag: j for j, tag in enumerate(model.vocabulary) if model.learnt[j]} | model.features
     places = {name: learnt[name] for name in names if name in learnt}
     ids, P = snapshot.columns(list(places.values()) or [0])
@@ -415,9 +413,9 @@ def _modelled(
     return ids, {name: np.nan_to_num(P[:, i]) for i, name in enumerate(places)}
 
 
-def feature_place(model: StoredModel | None, name: str) -> int:
+def feature_place(model: StoredModel, name: str) -> int:
     """The place of an audio feature in the model's vocabulary; a DataError if it has none."""
-    if model is None or name not in model.features:
+    if name not in model.features:
         raise DataError(
             f"The model in use does not know the audio feature {name!r}. The built-in model does: "
             "run `harmonium tag`, or `harmonium train` if the model is your own. It needs the "
@@ -454,7 +452,7 @@ def first(score: Floats, n: int) -> Places:
 
 
 def similarities(
-    snapshot: "Snapshot", model: StoredModel | None, track_id: int, tagged: Ids
+    snapshot: "Snapshot", model: StoredModel, track_id: int, tagged: Ids
 ) -> tuple[Ids, Floats]:
     """Tracks that can be compared with one, (n,), and how alike they are, (n,) in [-1, 1].
 
@@ -463,8 +461,8 @@ def similarities(
     """
     ids, by_sound = snapshot.sounds.ids, snapshot.sounds.cosines(track_id)
     row = int(np.searchsorted(tagged, track_id))
-    model = None if model is None else model.as_trained()
-    if model is None or row == len(tagged) or tagged[row] != track_id or not model.learnt.any():
+    model = model.as_trained()
+    if row == len(tagged) or tagged[row] != track_id or not model.learnt.any():
         return ids, by_sound
     learnt = np.flatnonzero(model.learnt)
     said = snapshot.agreed_of(track_id)
@@ -477,13 +475,13 @@ def similarities(
     return ids, (1 - weight) * by_sound + weight * by_tags
 
 
-def similarity_matrix(snapshot: "Snapshot", model: StoredModel | None, ids: Ids) -> Floats:
+def similarity_matrix(snapshot: "Snapshot", model: StoredModel, ids: Ids) -> Floats:
     """How alike tracks that have vectors are by sound and by predictions, (n, n) in [-1, 1]."""
     by_sound = _cosines(snapshot.sounds.at(ids).astype(np.float32))
     tagged = _modelled(snapshot, model, [])[0]
     place, there = places_in(tagged, ids)
-    model = None if model is None else model.as_trained()
-    if model is None or not there.any() or not model.learnt.any():
+    model = model.as_trained()
+    if not there.any() or not model.learnt.any():
         return by_sound
     learnt = np.flatnonzero(model.learnt)
     Z = np.zeros((len(ids), len(learnt)), np.float32)

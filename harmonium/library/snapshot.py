@@ -30,7 +30,7 @@ from harmonium.library.search import (
     similarity_matrix,
 )
 from harmonium.library.store.database import LibraryVersion, batches
-from harmonium.library.store.models import ModelPredictions, Owner, packed, unpacked
+from harmonium.library.store.models import NO_MODEL, Owner, packed, unpacked
 from harmonium.library.store.opinions import Agreement, VerdictTable, agreed_tags
 from harmonium.library.store.schema import track
 from harmonium.library.store.tracks import SoundVectors, Track, track_name, update_sound_vectors
@@ -138,7 +138,7 @@ class _part(Generic[T]):
     wants the snapshot's, and one that holds that and wants it, would wait for each other.
     """
 
-    def __init__(self, work: Callable[[Any], T]) -> None:
+    def __init__(self, work: Callable[["Snapshot"], T]) -> None:
         self._work, self.__doc__ = work, work.__doc__
 
     def __set_name__(self, owner: type, name: str) -> None:
@@ -156,7 +156,7 @@ class Snapshot:
 
     def __init__(self, library: Library, version: LibraryVersion, model_id: int | None) -> None:
         self.library, self.version, self.model_id = library, version, model_id
-        self.model = None if model_id is None else library.models.get(model_id, whole=False)
+        self.model = NO_MODEL if model_id is None else library.models.get(model_id, whole=False)
         self._lock = threading.RLock()
         self._results: OrderedDict[Question, Found] = OrderedDict()
         self._write_thresholds: dict[tuple[float | None, Owner | None], Floats] = {}
@@ -195,42 +195,30 @@ class Snapshot:
     @property
     def _model_state(self) -> object:
         """What changes with the model."""
-        if (one := self.model) is None:
-            return None
+        one = self.model
         learnt = [refined.digest for refined in one.refinements]
         return one.id, one.vocabulary, one.thresholds.tolist(), learnt
 
     # Parts. -------------------------------------------------------------------------------------
 
-    @_part
-    def verdicts(self) -> VerdictTable:
-        """What people agree on."""
-        return VerdictTable.read(self.library)
-
-    @_part
-    def predictions(self) -> ModelPredictions:
-        """What the model in use says about all tracks."""
-        return self.library.predictions.matrix(self.model_id or 0)
-
-    @_part
-    def trained(self) -> ModelPredictions:
-        """The same as the model was trained, without what it learnt from answers since."""
-        return self.library.predictions.matrix(self.model_id or 0, refined=False)
-
-    @_part
-    def sounds(self) -> SoundVectors:
-        """How the tracks sound."""
-        return SoundVectors.of(self.library)
-
-    @_part
-    def ids(self) -> Ids:
-        """The tracks whose files exist, ascending."""
-        return self.library.tracks.ids()
-
-    @_part
-    def absent(self) -> Mask:
-        """(n,) which tracks with predictions no longer have a file."""
-        return ~np.isin(self.predictions.ids, self.ids, assume_unique=True)
+    verdicts = _part(lambda self: VerdictTable.read(self.library))
+    """What people agree on."""
+    predictions = _part(lambda self: self.library.predictions.matrix(self.model.id))
+    """What the model in use says about all tracks."""
+    trained = _part(lambda self: self.library.predictions.matrix(self.model.id, refined=False))
+    """The same as the model was trained, without what it learnt from answers since."""
+    sounds = _part(lambda self: SoundVectors.of(self.library))
+    """How the tracks sound."""
+    ids = _part(lambda self: self.library.tracks.ids())
+    """The tracks whose files exist, ascending."""
+    absent = _part(lambda self: ~np.isin(self.predictions.ids, self.ids, assume_unique=True))
+    """(n,) which tracks with predictions no longer have a file."""
+    spellings = _part(lambda self: self.library.spellings())
+    """Tag → how it is shown, if that differs from its name."""
+    hidden = _part(lambda self: self.library.hidden_tags())
+    """Tags that a person has hidden."""
+    kinds = _part(lambda self: self.library.kinds())
+    """Tag → its kind, where it is known."""
 
     @_part
     def tagger(self) -> Tagger | None:
@@ -248,8 +236,8 @@ class Snapshot:
     @_part
     def known(self) -> set[str]:
         """Every tag that a track may have."""
-        model = () if self.model is None else self.model.vocabulary
-        return self.library.used_tags().union(model) - self.library.renamed_tags().keys()
+        used = self.library.used_tags().union(self.model.vocabulary)
+        return used - self.library.renamed_tags().keys()
 
     @_part
     def aliases(self) -> dict[str, str]:
@@ -281,20 +269,8 @@ class Snapshot:
         return meant in [names.get(other, other) for other in tags if other != tag]
 
     @_part
-    def spellings(self) -> dict[str, str]:
-        """Tag → how it is shown, if that differs from its name."""
-        return self.library.spellings()
-
-    @_part
-    def hidden(self) -> set[str]:
-        """Tags that a person has hidden."""
-        return self.library.hidden_tags()
-
-    @_part
     def places(self) -> dict[str, int]:
         """Tag → its place in the model, for those that it has learnt."""
-        if self.model is None:
-            return {}
         learnt = self.model.learnt
         return {tag: j for j, tag in enumerate(self.model.vocabulary) if learnt[j]}
 
@@ -322,12 +298,9 @@ class Snapshot:
     @_part
     def reached(self) -> Mask:
         """(n_learnt, n) which tracks the model gives each tag that it has learnt."""
-        found, model = self.predictions, self.model
+        found, least = self.predictions, packed(self.model.thresholds)
         rows = np.zeros((len(self.places), len(found.ids)), bool)
-        if model is None or not len(found.ids):
-            return rows
-        least = packed(model.thresholds)
-        for row, j in enumerate(self.places.values()):
+        for row, j in enumerate(self.places.values() if len(found.ids) else ()):
             rows[row] = (found.steps[j] >= least[j]) & (found.steps[j] < 65535)
         return rows
 
@@ -344,9 +317,7 @@ class Snapshot:
     @_part
     def curves(self) -> list[PrecisionCurve]:
         """The precision curves of the model in use, by place; none if it has none."""
-        if self.model_id is None:
-            return []
-        return precision_curves(self.library.models.get(self.model_id))
+        return precision_curves(self.library.models.get(self.model_id)) if self.model_id else []
 
     def write_precision(self, precision: float | None) -> dict[str, float]:
         """Tag → how often it is right from its threshold on, by the median of what that may be."""
@@ -370,26 +341,20 @@ class Snapshot:
         """How this library spells a tag."""
         return self.spellings.get(tag, tag)
 
-    @_part
-    def kinds(self) -> dict[str, str]:
-        """Tag → its kind, where it is known."""
-        return self.library.kinds()
-
     def kind(self, tag: str) -> str:
         """The kind of a tag: genre, mood, instrument, voice, era, sound, own, or none."""
         return kind_of(tag, self.kinds)
 
     def owner(self, tag: str) -> Owner:
         """Whose tag it is: learnt here, of the built-in model, or only people's."""
-        place = self.places.get(tag)
-        if self.model is None or place is None:
+        if (place := self.places.get(tag)) is None:
             return "people"
         return "own" if self.model.is_own[place] else "built-in"
 
     def threshold(self, tag: str) -> float | None:
         """The threshold of a tag; None if the model has not learnt it."""
         place = self.places.get(tag)
-        return None if self.model is None or place is None else float(self.model.thresholds[place])
+        return None if place is None else float(self.model.thresholds[place])
 
     # What a ranking reads. ----------------------------------------------------------------------
 
@@ -414,7 +379,7 @@ class Snapshot:
     def columns(self, tags: Sequence[int]) -> tuple[Ids, Floats]:
         """The tracks with predictions (n,), ascending, and those of some tags (n, len(tags))."""
         if not self._is_warm:
-            return self.library.predictions.columns(self.model_id or 0, tags)
+            return self.library.predictions.columns(self.model.id, tags)
         found = self.predictions
         if not len(found.ids):
             return found.ids, np.empty((0, len(tags)), np.float32)
@@ -435,15 +400,14 @@ class Snapshot:
         self, ids: Ids, tags: Sequence[int] | None = None, *, refined: bool = True
     ) -> Floats:
         """(len(ids), n_tags) what the model says about tracks; NaN where it says nothing."""
-        if self.model_id is None or self._is_warm:
+        if self._is_warm:
             return (self.predictions if refined else self.trained).rows(ids, tags)
-        return self.library.predictions.probabilities(self.model_id, ids, tags, refined=refined)
+        return self.library.predictions.probabilities(self.model.id, ids, tags, refined=refined)
 
     def features(self, ids: Ids, names: Container[str] = AUDIO_FEATURES) -> list[dict[str, float]]:
         """Audio feature → its value, for each track; empty where the model says nothing."""
-        known = {} if self.model is None else self.model.features
-        places = {name: place for name, place in known.items() if name in names}
-        if self.model_id is None or not places:
+        places = {name: j for name, j in self.model.features.items() if name in names}
+        if not places:
             return [{} for _ in ids]
         P = self.probabilities(ids, [*places.values()])
         return [{} if np.isnan(p).any() else dict(zip(places, p.tolist(), strict=True)) for p in P]
@@ -508,7 +472,7 @@ class Snapshot:
     def _by_sound(self, question: Question, found: Found) -> Found:
         """The path between two tracks over those that were found; or some of them, reordered."""
         start, end, sounds = question.start, question.end, self.sounds
-        model = None if self.model is None else self.model.only(question.owner)
+        model = self.model.only(question.owner)
         if not 2 <= question.stops <= MAX_STOPS:
             rule = f"A path or a smooth order must have 2 to {MAX_STOPS} tracks (-n)"
             raise DataError(f"{rule}, got {question.stops}.")
@@ -523,7 +487,7 @@ class Snapshot:
                 "A path needs two different tracks, 'start' and 'end' (--from and --to), and no "
                 "'like' or 'order'."
             )
-        tagged = self.columns([0])[0] if self.model_id is not None else np.empty(0, np.int64)
+        tagged = self.columns([0])[0]
         ids, to_start = similarities(self, model, start, tagged)
         _, to_end = similarities(self, model, end, tagged)
         inside = np.flatnonzero(np.isin(ids, found.ids) & (ids != start) & (ids != end))
@@ -562,7 +526,7 @@ class Snapshot:
                 return Found(ordered[0], score=ordered[1], features=features)
             ids = self._ordered(self.ids if present is None else present, order)
             return Found(ids, features=features)
-        model = None if self.model is None else self.model.only(question.owner)
+        model = self.model.only(question.owner)
         ranked = rank(self, model, query, like, predicted=question.predicted)
         assert ranked.probability is not None
         possible = ranked.probability > 0
@@ -646,7 +610,7 @@ class Snapshot:
             said = self.verdicts.of_track(number)
             has = [tag for tag, holds in said.items() if holds]
             tags = [TrackTag(tag, self.shown(tag), 1.0, "people") for tag in has[:N_SHOWN_TAGS]]
-            if self.model is not None and self.tagger is not None and len(places) and len(p):
+            if self.tagger is not None and len(places) and len(p):
                 reached = places[p[places] >= self.model.thresholds[places]]
                 for j in reached[np.argsort(-self.tagger.telling(p)[reached], kind="stable")]:
                     tag = self.model.vocabulary[j]

@@ -69,12 +69,10 @@ def list_tags(snapshot: Snapshot) -> list[TagEntry]:
     said = np.bincount(table.tags[table.holds], minlength=len(table.names)).tolist()
     people = {name: n for name, n in zip(table.names, said, strict=True) if n}
     predicted = dict(zip(snapshot.places, snapshot.reached.sum(axis=1).tolist(), strict=True))
-    own: dict[str, dict[str, float]] = {}
+    own = {tag["tag"]: tag for tag in snapshot.model.report.get("tags", [])}
     built_in = own
-    if snapshot.model is not None:
-        own = {tag["tag"]: tag for tag in snapshot.model.report.get("tags", [])}
-        if not snapshot.model.is_own.all():
-            built_in = {tag["tag"]: tag for tag in builtin_model().report["tags"]}
+    if not snapshot.model.is_own.all():
+        built_in = {tag["tag"]: tag for tag in builtin_model().report["tags"]}
     found = []
     for tag in dict.fromkeys([*people, *predicted, *snapshot.hidden]):
         report = (built_in if snapshot.owner(tag) == "built-in" else own).get(tag, {})
@@ -125,8 +123,8 @@ def tag_detail(snapshot: Snapshot, tag: str) -> TagDetail:
     entry = next((one for one in list_tags(snapshot) if one.tag == name), None)
     if entry is None:
         raise unknown_tag(tag, snapshot.known)
-    place, tagger, model = snapshot.places.get(name), snapshot.tagger, snapshot.model
-    if place is None or tagger is None or model is None:
+    place, tagger = snapshot.places.get(name), snapshot.tagger
+    if place is None or tagger is None:
         return TagDetail(**vars(entry), curve=[], related=[], surest=[], doubtful=[], surprising=[])
     ids, P = snapshot.columns([place])
     p = _held_out(tagger, place, ids, P[:, 0])
@@ -134,7 +132,7 @@ def tag_detail(snapshot: Snapshot, tag: str) -> TagDetail:
     agreed = snapshot.verdicts.agreement(name)
     yes, no = np.isin(ids, agreed.yes), np.isin(ids, agreed.no)
     left_open = present & ~yes & ~no
-    doubt = np.abs(log_odds(p) - log_odds(model.thresholds[place : place + 1]))
+    doubt = np.abs(log_odds(p) - log_odds(snapshot.model.thresholds[[place]]))
     surprise = np.where(yes, 1 - p, np.where(no, p, 0)) * present
     curves = tagger.curves[place : place + 1]
     return TagDetail(

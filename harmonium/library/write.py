@@ -180,7 +180,7 @@ def wanted_tags(
     precision : as of `Snapshot.write_thresholds`
     """
     snapshot = library.snapshot()
-    if predicted and not people and snapshot.model is None:
+    if predicted and not people and not snapshot.model.id:
         raise LibraryError(
             "There is no model, so there are no predictions to write. Run `harmonium train`, then "
             "`harmonium tag`."
@@ -220,8 +220,6 @@ def _guessed(
     """Track → the tags whose probability reaches their threshold, the likeliest first."""
     thresholds = snapshot.write_thresholds(precision, owner)
     found: dict[int, ScoredTags] = {}
-    if (model := snapshot.model) is None:
-        return {}
     for some in batches(ids, 10 * PAGE):
         trained = snapshot.probabilities(np.array(some), refined=False)
         if not trained.shape[1]:
@@ -233,7 +231,7 @@ def _guessed(
         order = np.lexsort((-p, rows))
         columns = (one[order].tolist() for one in (rows, tags, p))
         for i, j, score in zip(*columns, strict=True):
-            found.setdefault(some[i], {})[model.vocabulary[j]] = score
+            found.setdefault(some[i], {})[snapshot.model.vocabulary[j]] = score
     return found
 
 

@@ -230,7 +230,7 @@ def questions(
 ) -> dict[str, Any]:
     """The questions that the model is least certain about, for one tag or for all."""
     library = service.library()
-    if library.snapshot().model is None:
+    if not library.snapshot().model.id:
         raise not_ready("No model yet; train one first.")
     with service.limited("looking for questions", 2, wait=10.0):
         return {"questions": library.doubts(tag or None, n, _skipped(skip))}

@@ -147,6 +147,12 @@ class StoredModel:
         return replace(self, thresholds=thresholds)
 
 
+NO_MODEL = StoredModel(
+    name="", vocabulary=[], thresholds=np.empty(0, np.float32), extractor="", bytes=b"", report={}
+)
+"""That of a library without one: it knows no tags, and its number is 0."""
+
+
 class Models(database.LibraryPart):
     """The models of a library."""
 
