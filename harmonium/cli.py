@@ -62,11 +62,7 @@ PANELS = {
         ),
     ),
 }
-TAKE_REJECTED_TAGS = (
-    "search",
-    "say",
-    "push",
-)  # arguments may be tags with a minus: search jazz -rock
+TAKE_REJECTED_TAGS = ("search", "say", "push")  # arguments may be tags with a minus: jazz -rock
 LABELS = "Example|In Python|Exit codes|Then"  # words that begin a paragraph in the help
 
 

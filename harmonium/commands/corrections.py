@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shutil
 import subprocess
-from collections.abc import Callable
 from itertools import takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,30 +13,22 @@ from rich.text import Text
 
 from harmonium.commands import INTERRUPTED, exit_code, options
 from harmonium.commands.options import argument, flag, number, value
-from harmonium.commands.output import Cell, Output, has_reader, percent, to_undo
+from harmonium.commands.output import Columns, Output, has_reader, percent, to_undo
 from harmonium.errors import DataError, HarmoniumError, counted
 
 if TYPE_CHECKING:
     from harmonium.library import Library
     from harmonium.library.answers import Doubt
     from harmonium.library.store.changes import Change, UndoReport
-    from harmonium.library.tags import TagEntry
 
 PLAYERS = (["mpv", "--no-video"], ["ffplay", "-nodisp", "-autoexit"], ["afplay"], ["xdg-open"])
 KEYS = {"y": "yes", "n": "no", " ": "skipped", "q": "quit"}
 KEYS_HELP = "y yes, n no, space skip, p play, q quit"
 ROUND = 10  # questions after which the model learns from the answers
-KIND_COLUMNS: dict[str, Callable[[TagEntry], Cell]] = {
-    "Tag": lambda one: one.shown,
-    "Kind": lambda one: one.kind,
-    ">People": lambda one: one.people,
-    ">Predicted": lambda one: one.predicted,
-}
-CHANGE_COLUMNS: dict[str, Callable[[Change], Cell]] = {
+KIND_COLUMNS = {"Tag": "shown", "Kind": "kind", ">People": "people", ">Predicted": "predicted"}
+CHANGE_COLUMNS: Columns = {
     ">Change": lambda one: Text(str(one.id), style="cyan"),
-    "When": lambda one: one.at,
-    "Command": lambda one: one.command,
-    "What": lambda one: one.summary,
+    **{"When": "at", "Command": "command", "What": "summary"},
     "": lambda one: Text(_undone(one), style="dim"),
 }
 

@@ -110,14 +110,8 @@ def list_extractors(as_json: bool = options.JSON) -> None:
     out = Output(as_json)
     found = [(name, get_extractor(name)) for name in available_extractors()]
     records = [
-        {
-            "name": name,
-            "features": len(one.feature_names),
-            "heads": len(one.head_names),
-            "auc": one.auc,
-            "milliseconds": one.milliseconds,
-            "summary": one.summary,
-        }
+        {"name": name, "features": len(one.feature_names), "heads": len(one.head_names)}
+        | {key: getattr(one, key) for key in ("auc", "milliseconds", "summary")}
         for name, one in found
     ]
     out.show(

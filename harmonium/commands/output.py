@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import fields, is_dataclass
 from datetime import datetime, timedelta
+from operator import attrgetter
 from textwrap import fill
 from typing import Any
 
@@ -22,6 +23,8 @@ from harmonium.errors import DataError
 
 Cell = str | Text | int | float | datetime | None
 """An int is a count, a float a probability. A pipe gets plain numbers and ISO dates."""
+Columns = Mapping[str, str | Callable[[Any], Cell]]
+"""Heading of a column → the field of a record that it shows, or what makes a cell of a record."""
 Line = str | Text | None  # a line to print; None is not printed
 MAX_FAILURES = 30
 
@@ -46,9 +49,7 @@ class Output:
         """Whether people read the result."""
         return self.form == "terminal"
 
-    def show(
-        self, records: Sequence[Any], columns: Mapping[str, Callable[[Any], Cell]], empty: str = ""
-    ) -> None:
+    def show(self, records: Sequence[Any], columns: Columns, empty: str = "") -> None:
         """Records of the library: their fields as JSON, or one row each; see `table`.
 
         People see ``empty`` if there are no records.
@@ -57,8 +58,8 @@ class Output:
         if empty and not records:
             self.hint(empty)
             return
-        rows = [[cell(record) for cell in columns.values()] for record in records]
-        self.table([*columns], rows)
+        cells = [attrgetter(one) if isinstance(one, str) else one for one in columns.values()]
+        self.table([*columns], [[cell(record) for cell in cells] for record in records])
 
     def json(self, value: Any) -> None:
         """A value or a record; an iterator becomes an array that is written as it comes."""

@@ -65,15 +65,8 @@ def playlists(
         if to is not None:
             wanted = {one.name: [hit.track for hit in one.run(opened)] for one in found}
             raise typer.Exit(_push(out, subsonic(to, password_file), wanted))
-    out.show(
-        found,
-        {
-            "Name": lambda one: one.name,
-            "Search": lambda one: one.words,
-            ">Tracks": lambda one: one.question.stops,
-        },
-        empty="No saved searches yet. `harmonium search QUERY --save NAME` saves one.",
-    )
+    empty = "No saved searches yet. `harmonium search QUERY --save NAME` saves one."
+    out.show(found, {"Name": "name", "Search": "words", ">Tracks": "question.stops"}, empty)
 
 
 def push(

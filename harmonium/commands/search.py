@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +10,7 @@ from rich.text import Text
 
 from harmonium.commands import options
 from harmonium.commands.options import argument, file, flag, number, probability, value
-from harmonium.commands.output import Cell, Output, printable, to_undo
+from harmonium.commands.output import Cell, Columns, Output, printable, to_undo
 from harmonium.errors import counted
 
 if TYPE_CHECKING:
@@ -176,7 +174,7 @@ def suggest(
     In Python: library.suggest("rock", "guitar")
     """
     given = [part.strip() for tag in tags for part in tag.split(",") if part.strip()]
-    columns = {">Probability": attrgetter("probability"), ">Usual": attrgetter("usual")}
+    columns = {">Probability": "probability", ">Usual": "usual"}
     _show_tags(library, as_json, "suggest", given, number, columns=columns)
 
 
@@ -194,22 +192,18 @@ def related(
     Example: harmonium related "hip hop"
     In Python: library.related("hip hop")
     """
-    columns: dict[str, Callable[[Any], Cell]] = {
+    columns: Columns = {
         ">Log-odds": lambda one: f"{one.log_odds:+.2f}",
-        ">With": attrgetter("probability_with"),
-        ">Without": attrgetter("probability_without"),
+        **{">With": "probability_with", ">Without": "probability_without"},
     }
     _show_tags(library, as_json, "related", tag, number, columns=columns)
 
 
-def _show_tags(
-    place: str | None, as_json: bool, find: str, *asked: Any, columns: dict[str, Any]
-) -> None:
+def _show_tags(place: str | None, as_json: bool, find: str, *asked: Any, columns: Columns) -> None:
     """What a function of `harmonium.library.tags` finds, with or without a library."""
     from harmonium.library import tags
 
     with options.opened_if_any(place) as library:
         found = getattr(tags, find)(*tags.tagger_and_said(library), *asked)
         spelt = library.spellings() if library else {}
-    names = {"Tag": lambda one: spelt.get(one.tag, one.tag)}
-    Output(as_json).show(found, names | columns)
+    Output(as_json).show(found, {"Tag": lambda one: spelt.get(one.tag, one.tag), **columns})

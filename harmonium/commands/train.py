@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,13 +12,12 @@ from rich.text import Text
 from harmonium.commands import IN_PART, exit_code, options
 from harmonium.commands.corrections import learn
 from harmonium.commands.options import argument, flag, number, probability, value
-from harmonium.commands.output import Cell, Output, percent, to_undo
+from harmonium.commands.output import Cell, Columns, Output, percent, to_undo
 from harmonium.errors import DataError, counted
 
 if TYPE_CHECKING:
     from harmonium.data.tag_names import GenreTree
     from harmonium.library import Library
-    from harmonium.library.models import ModelEntry
     from harmonium.library.snapshot import TrackTag
     from harmonium.library.store.models import StoredModel
     from harmonium.library.tagging import TaggedFile
@@ -26,13 +25,12 @@ if TYPE_CHECKING:
 MAX_LEFT_OUT = 10  # skipped tags that are listed
 MIN_IN_RANGE = 20  # predictions that a range of probabilities needs to be shown in the summary
 TAG_COLUMNS = ("Tag", ">Tracks", ">AUC", ">±", ">Threshold", ">Precision", ">Write from", "")
-MODEL_COLUMNS: dict[str, Callable[[ModelEntry], Cell]] = {
+MODEL_COLUMNS: Columns = {
     ">Model": lambda one: Text(str(one.id), style="cyan"),
-    "Made": lambda one: one.made_at,
+    "Made": "made_at",
     ">Tags learnt": lambda one: f"{one.n_learnt:,} of {one.n_tags:,}",
     ">AUC": lambda one: None if one.mean_auc is None else f"{one.mean_auc:.3f}",
-    ">Trained on": lambda one: one.n_tracks,
-    ">Has tagged": lambda one: one.n_tagged,
+    **{">Trained on": "n_tracks", ">Has tagged": "n_tagged"},
     "": lambda one: Text("in use" if one.in_use else "", style="green"),
 }
 CERTAIN = {"people": "tagged", "given": "as you say"}  # source of a tag → shown as probability

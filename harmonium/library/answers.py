@@ -48,22 +48,10 @@ from harmonium.library.library import Library, Progress
 from harmonium.library.search import unknown_tag
 from harmonium.library.snapshot import Snapshot
 from harmonium.library.store.database import to_microseconds
-from harmonium.library.store.models import (
-    Owner,
-    Refinement,
-    Steps,
-    StoredModel,
-    packed,
-    unpacked,
-)
+from harmonium.library.store.models import Owner, Refinement, Steps, StoredModel, packed, unpacked
 from harmonium.library.store.opinions import REVIEW, VerdictTable, agreed_tags, is_asked
 from harmonium.library.store.schema import opinion, person, tag
-from harmonium.library.store.tracks import (
-    SoundVectors,
-    Track,
-    named_tracks,
-    update_sound_vectors,
-)
+from harmonium.library.store.tracks import SoundVectors, Track, named_tracks, update_sound_vectors
 from harmonium.library.tagger import (
     BIAS_DEVIATION,
     SOUND_DEVIATION,
@@ -121,20 +109,9 @@ def tags_of_track(snapshot: Snapshot, track_id: int, person: str) -> list[TagOfT
         if place < len(p) and not np.isnan(p[place]) and snapshot.tagger and threshold is not None:
             probability, predicted = float(p[place]), bool(p[place] >= np.float32(threshold))
             precision = snapshot.tagger.precision(place, probability)
-        found.append(
-            TagOfTrack(
-                name,
-                snapshot.shown(name),
-                snapshot.kind(name),
-                snapshot.owner(name),
-                probability,
-                own.get(name),
-                people,
-                threshold,
-                predicted,
-                precision,
-            )
-        )
+        about = (name, snapshot.shown(name), snapshot.kind(name), snapshot.owner(name))
+        judged = (threshold, predicted, precision)
+        found.append(TagOfTrack(*about, probability, own.get(name), people, *judged))
     holds = {tag for tag, there in snapshot.verdicts.of_track(track_id).items() if there}
     return sorted(found, key=lambda one: (one.tag not in holds, -(one.probability or 0), one.tag))
 
@@ -143,24 +120,16 @@ def tags_by_sound(
     tagger: Tagger, p: Floats, spellings: Mapping[str, str], kinds: Mapping[str, str]
 ) -> list[TagOfTrack]:
     """The tags of a sound that is not in the library, the most telling first."""
-    telling = tagger.telling(p)
-    found = [
-        TagOfTrack(
-            name,
-            spellings.get(name, name),
-            kinds.get(name, OWN),
-            "own" if tagger.is_own[j] else "built-in",
-            float(p[j]),
-            None,
-            {"yes": 0, "no": 0},
-            float(tagger.thresholds[j]),
-            bool(p[j] >= tagger.thresholds[j]),
-            tagger.precision(j, float(p[j])),
-        )
-        for j, name in enumerate(tagger.tags)
-        if tagger.learnt[j]
-    ]
-    return sorted(found, key=lambda one: (-telling[tagger.tags.index(one.tag)], one.tag))
+    telling, found = tagger.telling(p), []
+    learnt = np.flatnonzero(tagger.learnt).tolist()
+    for j in sorted(learnt, key=lambda j: (-telling[j], tagger.tags[j])):
+        name, probability = tagger.tags[j], float(p[j])
+        about = (name, spellings.get(name, name), kinds.get(name, OWN))
+        owner: Owner = "own" if tagger.is_own[j] else "built-in"
+        predicted, precision = bool(p[j] >= tagger.thresholds[j]), tagger.precision(j, probability)
+        judged = (float(tagger.thresholds[j]), predicted, precision)
+        found.append(TagOfTrack(*about, owner, probability, None, {"yes": 0, "no": 0}, *judged))
+    return found
 
 
 @dataclass(frozen=True)
@@ -338,13 +307,8 @@ def learn_answers(library: Library, progress: Progress | None = None) -> QuickRe
                 library.refinements.put_completed(model.id, digests, rows, P)
         if library.version().change == before:
             break
-    return QuickReport(
-        found,
-        [one.name for one in changed],
-        sum(one.n_yes + one.n_no for one in found),
-        len(digests),
-        time.perf_counter() - began,
-    )
+    n_answers, refreshed = sum(x.n_yes + x.n_no for x in found), [one.name for one in changed]
+    return QuickReport(found, refreshed, n_answers, len(digests), time.perf_counter() - began)
 
 
 def answers_since(library: Library, model: StoredModel) -> dict[str, pl.DataFrame]:
@@ -424,19 +388,10 @@ class TagExamples(NamedTuple):
     def learnt(self, name: str, place: int, digest: str) -> Refinement:
         """What the tag gains."""
         weights, bias = self.fitted()
-        n, n_yes = len(self.answers), int(self.answers["y"].sum())
-        return Refinement(
-            place,
-            name,
-            None if self.has_model else NEW_THRESHOLD,
-            self.has_model,
-            self.ids,
-            weights,
-            bias,
-            n_yes,
-            n - n_yes,
-            digest,
-        )
+        threshold, n_yes = None if self.has_model else NEW_THRESHOLD, int(self.answers["y"].sum())
+        said = (n_yes, len(self.answers) - n_yes)
+        about = (place, name, threshold, self.has_model)
+        return Refinement(*about, self.ids, weights, bias, *said, digest)
 
 
 def _digest(data: bytes) -> str:

@@ -31,23 +31,15 @@ def list_models(library: Library) -> list[ModelEntry]:
     """All models, the newest first."""
     with library.reading():
         current = library.settings.get(CURRENT)
-        return [
-            ModelEntry(
-                one.id,
-                one.made_at,
-                one.id == current,
-                int(_counted_tags(one).sum()),
-                int((one.learnt & _counted_tags(one)).sum()),
-                one.report.get("mean_auc"),
-                one.report.get("tracks"),
-                len(library.predictions.columns(one.id, [0])[0]),
-            )
-            for one in reversed(library.models.list())
-        ]
-
-
-def _counted_tags(model: StoredModel) -> Mask:
-    return model.is_own if model.n_own else np.ones(len(model.vocabulary), bool)
+        found = []
+        for one in reversed(library.models.list()):
+            own = one.is_own if one.n_own else np.ones(len(one.vocabulary), bool)
+            n_tags = (int(own.sum()), int((one.learnt & own).sum()))
+            trained = (one.report.get("mean_auc"), one.report.get("tracks"))
+            n_tagged = len(library.predictions.columns(one.id, [0])[0])
+            about = (one.id, one.made_at, one.id == current)
+            found.append(ModelEntry(*about, *n_tags, *trained, n_tagged))
+        return found
 
 
 def use_model(library: Library, model_id: int) -> int | None:
@@ -81,18 +73,14 @@ def compare_models(library: Library, a: int, b: int) -> ModelComparison:
         aucs = np.array([(old[tag], new[tag]) for tag in known]).reshape(-1, 2)
         gains = aucs[:, 1] - aucs[:, 0]
         mean_a, mean_b = aucs.mean(axis=0).tolist() if known else (None, None)
-        return ModelComparison(
-            [
-                {"tag": tag, "auc_a": old.get(tag), "auc_b": new.get(tag)}
-                for tag in sorted({*old, *new})
-            ],
-            int((gains >= MIN_GAIN).sum()),
-            int((gains <= -MIN_GAIN).sum()),
-            mean_a,
-            mean_b,
-            float(gains.std(ddof=1) / len(known) ** 0.5) if len(known) > 1 else None,
-            _n_changed(library, *models),
-        )
+        tags: list[dict[Any, Any]] = [
+            {"tag": tag, "auc_a": old.get(tag), "auc_b": new.get(tag)}
+            for tag in sorted({*old, *new})
+        ]
+        better, worse = int((gains >= MIN_GAIN).sum()), int((gains <= -MIN_GAIN).sum())
+        error = float(gains.std(ddof=1) / len(known) ** 0.5) if len(known) > 1 else None
+        n_changed = _n_changed(library, *models)
+        return ModelComparison(tags, better, worse, mean_a, mean_b, error, n_changed)
 
 
 def _n_changed(library: Library, *models: StoredModel) -> int | None:

@@ -76,22 +76,10 @@ def list_tags(snapshot: Snapshot) -> list[TagEntry]:
     found = []
     for tag in dict.fromkeys([*people, *predicted, *snapshot.hidden]):
         report = (built_in if snapshot.owner(tag) == "built-in" else own).get(tag, {})
-        found.append(
-            TagEntry(
-                tag,
-                snapshot.shown(tag),
-                snapshot.kind(tag),
-                snapshot.owner(tag),
-                report.get("auc"),
-                int(report.get("examples") or 0),
-                people.get(tag, 0),
-                predicted.get(tag, 0),
-                snapshot.threshold(tag),
-                report.get("precision"),
-                report.get("recall"),
-                tag in snapshot.hidden,
-            )
-        )
+        about = (tag, snapshot.shown(tag), snapshot.kind(tag), snapshot.owner(tag))
+        n = (int(report.get("examples") or 0), people.get(tag, 0), predicted.get(tag, 0))
+        good = (snapshot.threshold(tag), report.get("precision"), report.get("recall"))
+        found.append(TagEntry(*about, report.get("auc"), *n, *good, tag in snapshot.hidden))
     return sorted(found, key=lambda one: (-one.people, -one.predicted, one.tag))
 
 

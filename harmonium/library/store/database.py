@@ -54,10 +54,8 @@ _SAFE = "What was stored before is safe."
 _DAMAGED = " It is damaged. Restore a copy; `sqlite3 FILE .recover` saves what can be saved."
 _WAYS_OUT = {  # parts of what a database says → what to do about it
     ('FATAL:  database "', 'FATAL:  role "'): " Correct the address, or create it on the server.",
-    (
-        "locked",
-        "lock timeout",
-    ): " Another program is still writing to it; try again when it is done.",
+    ("locked", "lock timeout"): " Another program is still writing to it; try again when it is "
+    "done.",
     ("not a database",): " If it was a library, it is damaged: restore a copy. Otherwise, name "
     "another file with --library.",
     ("disk I/O error", "disk is full", "No space left"): " The disk is full or failing. "
