@@ -9,6 +9,7 @@ from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 from fastapi import APIRouter, Query
+from pydantic import AfterValidator
 
 from harmonium.connect.subsonic import Server, Song, matched
 from harmonium.library.paths import MAX_STOPS, smooth_order
@@ -21,7 +22,7 @@ from harmonium.web.service import Service, UsedService
 router = APIRouter(prefix="/api", include_in_schema=False)
 SECONDS = 600  # after which the server's songs are read again
 N_SONGS = 5  # of each of two artists
-Number = Annotated[int, Query(ge=1, le=MAX_STOPS)]
+Number = Annotated[int, Query(ge=1), AfterValidator(lambda n: min(n, MAX_STOPS))]
 
 
 class Pairs(NamedTuple):

@@ -42,7 +42,7 @@ def plugin(tmp_path_factory):
 
 
 def test_similar_tracks(plugin):
-    asked = {"item_id": plugin.songs["Song 4"].id, "n": "20"}
+    asked = {"item_id": plugin.songs["Song 4"].id, "n": "2000"}
     ways = {"eliminate_duplicates": "true", "radius_similarity": "true"}
     found = plugin.ask("similar_tracks", **asked, **ways).json()
     assert all(item.keys() == {"item_id", "title", "author", "album", "distance"} for item in found)
