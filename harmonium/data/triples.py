@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -287,10 +288,8 @@ class Conditioning:
     """
 
     user: Codes  # (n_pairs,) places in ``users``
-    item: Codes  # (n_pairs,) places in ``items``
+    item: Codes  # (n_pairs,) places in ``items``, ascending; of one item, by user
     y: sp.csr_array  # of float32, (n_pairs, n_tags), 1 where the user gave the item the tag
-    counts: sp.csr_array  # of float32, (n_items, n_tags), how many users gave the item the tag
-    n_users: Codes  # (n_items,) how many users saw the item
     item_track: Codes  # (n_items,) the track of each item, a place in ``tracks``
     users: pl.Series  # of str, as the other names are
     items: pl.Series
@@ -320,17 +319,15 @@ class Conditioning:
         ``Conditioning.from_triples(triples.top_tags(100), pairs=triples)``.
         """
         seen_by, seen = _merged_pairs(triples, pairs)
-        n_items, n_users, n_tags = len(seen.names), len(seen_by.names), len(triples.tags)
         item, user = distinct_rows(seen.codes, seen_by.codes)
-        pair = item.astype(np.int64) * n_users + user  # ascending
-        row = np.searchsorted(pair, triples.item.astype(np.int64) * n_users + triples.user)
+        pair = item.astype(np.int64) * len(seen_by.names) + user  # ascending
+        wanted = triples.item.astype(np.int64) * len(seen_by.names) + triples.user
+        shape = (len(pair), len(triples.tags))
         item_track = _tracks(tracks, triples.items, seen.names)
         return cls(
             user=user,
             item=item,
-            y=_ones(row, triples.tag, (len(pair), n_tags), np.float32),
-            counts=_ones(triples.item, triples.tag, (n_items, n_tags), np.float32),
-            n_users=np.bincount(item, minlength=n_items).astype(np.int32),
+            y=_ones(np.searchsorted(pair, wanted), triples.tag, shape, np.float32),
             item_track=item_track.codes,
             users=seen_by.names,
             items=seen.names,
@@ -340,6 +337,21 @@ class Conditioning:
 
     def __len__(self) -> int:
         return len(self.user)
+
+    @cached_property
+    def n_users(self) -> Codes:
+        """How many users saw each item, (n_items,)."""
+        return np.bincount(self.item, minlength=len(self.items)).astype(np.int32)
+
+    @cached_property
+    def counts(self) -> sp.csr_array:
+        """How many users gave each item each tag, (n_items, n_tags), of float32."""
+        # pairs of one item are neighbours, so that sums over them are a product with this matrix
+        ends, ones = np.append(0, np.cumsum(self.n_users)), np.ones(len(self), np.float32)
+        shape = (len(self.items), len(self))
+        counts = sp.csr_array((ones, np.arange(len(self)), ends), shape=shape) @ self.y
+        counts.sort_indices()
+        return counts
 
     @property
     def n_others(self) -> Codes:

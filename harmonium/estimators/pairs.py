@@ -127,24 +127,7 @@ def pair_rows(data: Conditioning, user: Codes, item: Codes) -> Places:
 def without(data: Conditioning, rows: Places) -> Conditioning:
     """The data without these pairs; names and codes stay."""
     kept = np.delete(np.arange(len(data)), rows)
-    return with_pairs(data, data.user[kept], data.item[kept], data.y[kept])
-
-
-def with_pairs(data: Conditioning, user: Codes, item: Codes, y: sp.csr_array) -> Conditioning:
-    """The same names with other pairs, which are in ascending order of item and user."""
-    n_users = np.bincount(item, minlength=len(data.items)).astype(np.int32)
-    # pairs of one item are neighbours, so that sums over them are a product with this matrix
-    ends = np.concatenate([[0], np.cumsum(n_users)])
-    ones = np.ones(len(item), np.float32)
-    members = sp.csr_array((ones, np.arange(len(item)), ends), shape=(len(data.items), len(item)))
-    return replace(
-        data,
-        user=user,
-        item=item,
-        y=y,
-        counts=(members @ y).tocsr(),
-        n_users=n_users,
-    )
+    return replace(data, user=data.user[kept], item=data.item[kept], y=data.y[kept])
 
 
 def _kept(rows: sp.csr_array, keep: Mask) -> sp.csr_array:
@@ -362,12 +345,10 @@ def unpacked_pairs(arrays: Arrays) -> Conditioning:
     tag, track = _codes(arrays, "pairs.tags", tags), _codes(arrays, "items.track", tracks)
     ones = np.ones(len(tag), np.float32)
     y = sp.csr_array((ones, tag, arrays["pairs.ends"]), shape=(len(user), len(tags)))
+    y.check_format()
     if not len(user) == len(item) or len(track) != len(items):
         raise ValueError("its pairs of users and items differ in length")
-    none = sp.csr_array((len(items), len(tags)), dtype=np.float32)
-    nobody = np.zeros(len(items), np.int32)
-    empty = Conditioning(user, item, y, none, nobody, track, users, items, tracks, tags)
-    return with_pairs(empty, user, item, y)
+    return Conditioning(user, item, y, track, users, items, tracks, tags)
 
 
 def _unpacked_names(arrays: Arrays, kind: str) -> pl.Series:
