@@ -562,6 +562,17 @@ class Improvement(NamedTuple):
     right_before: int  # how many the model guesses right as it was trained
     right_now: int  # how many it guesses right with what the answers before each of them taught
 
+    @property
+    def text(self) -> str:
+        """The same in words."""
+        if not self.n:
+            return "No answers yet that show what was learnt."
+        before, now = f"{self.right_before:,}", f"{self.right_now:,}"
+        return (
+            f"Of {counted(self.n, 'answer')}, the model as it was trained predicts {before} right; "
+            f"with what it learnt from the answers before each, {now}."
+        )
+
 
 def improvement(library: Library, change_id: int | None = None) -> Improvement | None:
     """What learning from answers has gained: each is predicted from the earlier ones alone.

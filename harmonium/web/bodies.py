@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal, get_type_hints
 
 from fastapi import FastAPI, Path, Request
 from fastapi.exceptions import RequestValidationError
-from fastapi.responses import JSONResponse
+from fastapi.responses import JSONResponse, Response
 from pydantic import (
     AfterValidator,
     AliasPath,
@@ -25,11 +25,14 @@ from starlette.routing import Match
 from harmonium import errors
 from harmonium.audio import decoding
 from harmonium.library import tags as library_tags
-from harmonium.library.answers import CompletedTag, Doubt, TagOfTrack
+from harmonium.library.answers import CompletedTag, Doubt, Improvement, TagOfTrack
 from harmonium.library.doctor import Doubt as Doubted
 from harmonium.library.doctor import Spellings
-from harmonium.library.models import ModelComparison
-from harmonium.library.snapshot import Facet, SearchResult, TrackTag
+from harmonium.library.edits import RenamedTag
+from harmonium.library.models import ModelComparison, ModelEntry
+from harmonium.library.snapshot import Facet, Hit, SearchResult, TrackTag
+from harmonium.library.store import changes as library_changes
+from harmonium.library.store.tracks import Track
 from harmonium.library.tags import TagEntry
 from harmonium.library.write import OutlinedTag
 
@@ -131,6 +134,19 @@ class IndexAsked(Asked):
     folder: Annotated[str, Field(min_length=1, max_length=4096)]
 
 
+def picked(record: type, *names: str) -> dict[str, Any]:
+    """The types of some fields of a record."""
+    kinds = get_type_hints(record)
+    return {name: kinds[name] for name in names}
+
+
+def sends(kind: str, text: str, others: dict[int, str] | None = None) -> dict[str, Any]:
+    """How a route is described that answers with a file, and what other statuses mean."""
+    responses: dict[int, Any] = {n: {"description": what} for n, what in (others or {}).items()}
+    responses[200] = {"content": {kind: {}}, "description": text}
+    return {"response_class": Response, "responses": responses}
+
+
 def answer(name: str, record: type | None = None, /, **fields: Any) -> Any:
     """A model of an answer: the fields of a record, and others, as name=type or name=[type]."""
     kinds = {} if record is None else get_type_hints(record)
@@ -145,20 +161,12 @@ def read_from(kind: Any, *path: str) -> Any:
     return Annotated[kind, Field(validation_alias=AliasPath(*path))]
 
 
-TRACK: dict[str, Any] = {
-    "id": int,
-    "name": Text,
-    "title": str | None,
-    "artist": str | None,
-    "album": str | None,
-    "duration": float | None,
-}
+TRACK = {"id": int, "name": Text} | picked(Track, "title", "artist", "album", "duration")
 TrackLine = answer("TrackLine", **TRACK)
 FoundTrack = answer(
     "FoundTrack",
     **{name: read_from(kind, "track", name) for name, kind in TRACK.items()},
-    probability=float | None,
-    similarity=float | None,
+    **picked(Hit, "probability", "similarity"),
     source=Literal["people", "model", "nobody"] | None,
     tags=read_from(list[TrackTag], "shown_tags"),
     features=AudioFeatures,
@@ -188,13 +196,12 @@ TagDetail = answer(
     doubtful=[FoundTrack],
     surprising=[FoundTrack],
 )
-Renamed = answer("Renamed", change=int, merged=bool, needs_training=bool)
+Renamed = answer("Renamed", **picked(RenamedTag, "change", "merged", "needs_training"))
 ChangeNumber = answer("ChangeNumber", change=int | None)
 Progress = answer(
     "Progress",
     answers=read_from(int, "n"),
-    right_before=int,
-    right_now=int,
+    **picked(Improvement, "right_before", "right_now"),
     text=str,
 )
 Question = answer("Question", Doubt, track=TrackLine)
@@ -240,9 +247,7 @@ FileTagsToImport = answer(
 )
 ModelSummary = answer(
     "ModelSummary",
-    id=int,
-    made_at=datetime,
-    in_use=bool,
+    **picked(ModelEntry, "id", "made_at", "in_use"),
     tags=read_from(int, "n_tags"),
     learnt=read_from(int, "n_learnt"),
     mean_auc=float | None,
@@ -267,10 +272,7 @@ LibrarySummary = answer(
 )
 Change = answer(
     "Change",
-    id=int,
-    at=datetime,
-    command=str,
-    summary=str,
+    **picked(library_changes.Change, "id", "at", "command", "summary"),
     undone=Annotated[read_from(bool, "undone_by"), IfAny],
     undone_in_part=Annotated[read_from(bool, "undone_in_part_by"), IfAny],
 )

@@ -28,7 +28,7 @@ from harmonium.library.tagger import builtin_extractor
 from harmonium.library.tags import TagDetail, TagMap
 from harmonium.library.write import PlannedFile
 from harmonium.web import bodies
-from harmonium.web.bodies import MAX_ID, Problem
+from harmonium.web.bodies import MAX_ID, Problem, sends
 from harmonium.web.guard import (
     SESSION_SECONDS,
     SIGNED_OUT,
@@ -148,12 +148,7 @@ def undo(service: UsedService, id: bodies.PathId) -> dict[str, Any]:
     }
 
 
-@router.get(
-    "/events",
-    tags=["events"],
-    response_class=StreamingResponse,
-    responses={200: {"content": {"text/event-stream": {}}, "description": "Events, as they come."}},
-)
+@router.get("/events", tags=["events"], **sends("text/event-stream", "Events, as they come."))
 async def events(service: UsedService) -> StreamingResponse:
     """Server-sent events: "job" (a job), "change" (its number and command), "learnt" (tags)."""
     return StreamingResponse(service.events.listen(), media_type="text/event-stream")
@@ -211,12 +206,7 @@ def facets(service: UsedService, question: AskedQuestion) -> dict[str, Any]:
     return {"facets": found[:MAX_FACETS], "total": len(found)}
 
 
-@router.get(
-    "/playlist",
-    tags=["search"],
-    response_class=Response,
-    responses={200: {"content": {"audio/x-mpegurl": {}}, "description": "A playlist (.m3u8)."}},
-)
+@router.get("/playlist", tags=["search"], **sends("audio/x-mpegurl", "A playlist (.m3u8)."))
 def make_playlist(
     service: UsedService,
     question: AskedQuestion,

@@ -219,7 +219,7 @@ class Learner:
         self._service = service
         self._thread = ThreadPoolExecutor(1, "learner")
         self._waiting: Future[None] | None = None
-        self._improvement: Improvement | None = None
+        self._improvement = Improvement(0, 0, 0)
         self._known = False
 
     def learn(self) -> None:
@@ -228,10 +228,11 @@ class Learner:
         if self._waiting is None or self._waiting.running() or self._waiting.done():
             self._waiting = self._thread.submit(self._learn)
 
-    def improvement(self, *, last: bool = False) -> Improvement | None:
+    def improvement(self, *, last: bool = False) -> Improvement:
         """How much answers have improved the model; with ``last``, as last computed."""
         if not self._known and not last:
-            self._improvement, self._known = self._service.library().improvement(), True
+            found = self._service.library().improvement()
+            self._improvement, self._known = found or Improvement(0, 0, 0), True
         return self._improvement
 
     def close(self) -> None:

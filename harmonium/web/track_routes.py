@@ -16,7 +16,7 @@ from starlette.types import Receive, Scope, Send
 
 from harmonium.audio.decoding import EXTENSIONS
 from harmonium.audio.pictures import overview_png
-from harmonium.errors import DataError, counted
+from harmonium.errors import DataError
 from harmonium.files import open_file, user_cache_folder
 from harmonium.library.answers import Completion, Improvement, tags_by_sound, tags_of_track
 from harmonium.library.filetags import read_cover
@@ -26,7 +26,7 @@ from harmonium.library.tagger import Tagger, builtin_kinds, builtin_model
 from harmonium.library.tagging import TagsOverTime, extractor_named
 from harmonium.library.tags import Why
 from harmonium.web import bodies
-from harmonium.web.bodies import Problem, not_ready
+from harmonium.web.bodies import Problem, not_ready, sends
 from harmonium.web.jobs import TooLongError, decode
 from harmonium.web.service import Service, UsedService
 
@@ -91,11 +91,7 @@ def audio(service: UsedService, id: bodies.PathId) -> FileResponse:
 @router.get(
     "/tracks/{id}/spectrum",
     tags=["tracks"],
-    response_class=Response,
-    responses={
-        200: {"content": {"image/png": {}}, "description": "1200 × 128 pixels."},
-        304: {"description": "The browser has the picture already."},
-    },
+    **sends("image/png", "1200 × 128 pixels.", {304: "The browser has the picture already."}),
 )
 def spectrum(service: UsedService, id: bodies.PathId, request: Request) -> Response:
     """The spectrum of a track: time from left to right, low tones at the bottom."""
@@ -111,11 +107,7 @@ def spectrum(service: UsedService, id: bodies.PathId, request: Request) -> Respo
 @router.get(
     "/tracks/{id}/cover",
     tags=["tracks"],
-    response_class=Response,
-    responses={
-        200: {"content": {"image/*": {}}, "description": "The picture."},
-        204: {"description": "The file has none."},
-    },
+    **sends("image/*", "The picture.", {204: "The file has none."}),
 )
 def cover(service: UsedService, id: bodies.PathId) -> Response:
     """The picture in the file of a track: JPEG, PNG or GIF, up to 5 MB."""
@@ -243,28 +235,15 @@ def teach(service: UsedService, asked: bodies.TeachAnswer) -> dict[str, Any]:
         asked.track, asked.tag, asked.answer, person=service.settings.person, change=asked.change
     )
     service.learner.learn()
-    return {"change": number, "progress": _progress(service.learner.improvement(last=True))}
+    return {"change": number, "progress": service.learner.improvement(last=True)}
 
 
 @router.get("/teach/progress", tags=["teach"], response_model=bodies.Progress)
-def progress(service: UsedService) -> dict[str, Any]:
+def progress(service: UsedService) -> Improvement:
     """How much the answers since the last training have improved the model."""
     service.library()
     with service.limited("judging answers", 1, wait=10.0):
-        return _progress(service.learner.improvement())
-
-
-def _progress(found: Improvement | None) -> dict[str, Any]:
-    if found is None:
-        numbers = dict.fromkeys(("n", "right_before", "right_now"), 0)
-        text = "No answers yet that show what was learnt."
-        return {**numbers, "text": text}
-    text = (
-        f"Of {counted(found.n, 'answer')}, the model as it was trained predicts "
-        f"{found.right_before:,} right; with what it learnt from the answers before each, "
-        f"{found.right_now:,}."
-    )
-    return {**found._asdict(), "text": text}
+        return service.learner.improvement()
 
 
 def _skipped(text: str) -> list[tuple[int, str]]:
