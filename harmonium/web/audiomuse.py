@@ -5,7 +5,7 @@ after ten minutes.
 """
 
 import time
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any
 
 import numpy as np
 from fastapi import APIRouter, Query
@@ -25,18 +25,12 @@ N_SONGS = 5  # of each of two artists
 Number = Annotated[int, Query(ge=1), AfterValidator(lambda n: min(n, MAX_STOPS))]
 
 
-class Pairs(NamedTuple):
-    """Which track of the library is which song of the server."""
+def _songs(service: Service) -> dict[int, Song]:
+    """Number of a track → its song on the server, for those that have one."""
 
-    songs: dict[int, Song]
-    tracks: dict[str, int]
-
-
-def _pairs(service: Service) -> Pairs:
-    def read() -> Pairs:
+    def read() -> dict[int, Song]:
         server: Server = service.settings.subsonic  # type: ignore[assignment]
-        songs = matched(library.tracks.all(), server.songs(library.tracks.all()))
-        return Pairs(songs, {song.id: number for number, song in songs.items()})
+        return matched(library.tracks.all(), server.songs(library.tracks.all()))
 
     library = service.library()
     with service.limited("reading the server's songs", 1, wait=60.0):
@@ -44,10 +38,11 @@ def _pairs(service: Service) -> Pairs:
         return service.cached("audiomuse", now, read)
 
 
-def _track(pairs: Pairs, item_id: str) -> int:
-    if item_id not in pairs.tracks:
-        raise Problem(404, f"No track of the library has the id {item_id!r} on the server.")
-    return pairs.tracks[item_id]
+def _track(songs: dict[int, Song], item_id: str) -> int:
+    for number, song in songs.items():
+        if song.id == item_id:
+            return number
+    raise Problem(404, f"No track of the library has the id {item_id!r} on the server.")
 
 
 def _item(song: Song, distance: float) -> dict[str, Any]:
@@ -64,12 +59,12 @@ def similar_tracks(
     radius_similarity: bool = False,
 ) -> list[dict[str, Any]]:
     """The tracks most like one; with ``radius_similarity``, in a smooth order."""
-    pairs, snapshot = _pairs(service), service.snapshot()
-    found = snapshot.find(Question(like=_track(pairs, item_id)))
+    songs, snapshot = _songs(service), service.snapshot()
+    found = snapshot.find(Question(like=_track(songs, item_id)))
     assert found.similarity is not None
     chosen: dict[Any, tuple[int, dict[str, Any]]] = {}
     for row in found.rows(0, len(found.ids)):
-        if (song := pairs.songs.get(number := int(found.ids[row]))) is not None:
+        if (song := songs.get(number := int(found.ids[row]))) is not None:
             name = (song.artist.casefold(), song.title.casefold())
             key = name if eliminate_duplicates and all(name) else song.id
             chosen.setdefault(key, (number, _item(song, 1 - float(found.similarity[row]))))
@@ -87,12 +82,12 @@ def find_path(
     service: UsedService, start_song_id: str, end_song_id: str, max_steps: Number = 25
 ) -> dict[str, Any]:
     """A path by sound from one track to another."""
-    pairs, snapshot = _pairs(service), service.snapshot()
-    start, end = _track(pairs, start_song_id), _track(pairs, end_song_id)
+    songs, snapshot = _songs(service), service.snapshot()
+    start, end = _track(songs, start_song_id), _track(songs, end_song_id)
     found = snapshot.find(Question(start=start, end=end, stops=max(max_steps, 2)))
     assert found.similarity is not None
     steps = zip(found.ids.tolist(), (1 - found.similarity).tolist(), strict=True)
-    path = [_item(pairs.songs[one], jump) for one, jump in steps if one in pairs.songs]
+    path = [_item(songs[one], jump) for one, jump in steps if one in songs]
     return {"path": path, "total_distance": sum(item["distance"] for item in path)}
 
 
@@ -101,11 +96,11 @@ def similar_artists(
     service: UsedService, artist: str, n: Number = 10, include_component_matches: bool = False
 ) -> list[dict[str, Any]]:
     """The artists whose mean sound is most like that of one, by its id or name."""
-    pairs, library = _pairs(service), service.library()
+    known, library = _songs(service), service.library()
     update_sound_vectors(library)
     sounds = library.snapshot().sounds
-    ids = sounds.ids[np.isin(sounds.ids, [*pairs.songs])]
-    songs, V = [pairs.songs[number] for number in ids.tolist()], sounds.at(ids)
+    ids = sounds.ids[np.isin(sounds.ids, [*known])]
+    songs, V = [known[number] for number in ids.tolist()], sounds.at(ids)
     _, first, of = np.unique([song.artistId for song in songs], True, True)
     means = np.zeros((len(first), V.shape[1]))  # by artist
     np.add.at(means, of, V)
