@@ -547,6 +547,32 @@ def features():
     print("\n| quadrants: AUC | built-in | ridge | VibeNet |\n|---|---|---|---|")
     for row in zip(corpus.tags, quadrants(P[:, asked]), rival, vibenet, strict=True):
         print("| {} | {:.3f} | {:.3f} | {:.3f} |".format(*row), flush=True)
+    show_trust()
+
+
+def show_trust():
+    """Valence by people's quadrants alone, and with VibeNet: for 4Q and for Emotify's listeners."""
+    tags, corpus = both()
+    splits, place = held_out_splits(corpus), corpus.tags.index("valence")
+    moods = {"joyful": 1, "sad": -1, "tense": -1}
+    print(
+        "\n| valence: AUC, quadrants count | 4Q: positive | Emotify: "
+        + " | ".join(f"{'' if sign > 0 else 'not '}{mood}" for mood, sign in moods.items())
+        + " |"
+    )
+    print("|---" * (2 + len(moods)) + "|")
+    usual = making.TRUST
+    for making.TRUST in (usual, 1.0):
+        P = np.empty(len(corpus.X))
+        for rows, others in splits:
+            P[rows] = making.fit_features(corpus.rows(others))(corpus.X[rows])[:, place]
+        found = [auc_per_tag(corpus.Y[:, [place]], P[:, None]).values[0]]
+        here = corpus.collection == "emotify"
+        for mood, sign in moods.items():
+            own = tags.Y[here][:, [tags.tags.index(mood)]]
+            found.append(auc_per_tag(own, sign * P[here][:, None]).values[0])
+        print(f"| {making.TRUST} | " + " | ".join(f"{auc:.3f}" for auc in found) + " |", flush=True)
+    making.TRUST = usual
 
 
 def not_music():
