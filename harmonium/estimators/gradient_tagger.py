@@ -498,9 +498,6 @@ def is_large(table: NDArray[Any]) -> bool:
     return table.nbytes > LARGE
 
 
-# Stacks: many classifiers of one kind at once, for a GPU. -----------------------------------------
-
-
 def signature(model: Any) -> tuple[Any, ...] | None:
     """What the models of one stack have in common; None for a model that is not trained in one."""
     if not isinstance(model, GradientTagger) or getattr(model, "solver", "") == "newton":
@@ -615,9 +612,6 @@ def _padded(arrays: Sequence[NDArray[Any]], filling: float) -> NDArray[Any]:
     for row, array in zip(padded, arrays, strict=True):
         row[: len(array)] = array
     return padded.astype(arrays[0].dtype)
-
-
-# Training any estimators that have the parameters above, and what is recorded of it. -------------
 
 
 def descend(

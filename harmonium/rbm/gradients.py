@@ -309,9 +309,6 @@ def log_probabilities(logits: Array, batch: Batch) -> Array:
     return jnp.sum(jnp.where(known, batch.w[..., None] * terms, 0.0), axis=-2)
 
 
-# Pseudo-likelihood: the model at y, and with each tag flipped. -------------------------------
-
-
 Flips = tuple[Array, Array, Array]
 """The model at y, and at each of its C neighbours with one tag flipped.
 
@@ -373,9 +370,6 @@ def _flip_sums(at: Flips, y: Array, weight: Array) -> tuple[Array, Array, Array,
     direct = (jnp.ones((1, len(y)), y.dtype) @ products).reshape(flipped.shape[1:])
     g = jnp.einsum("bkj,bj->bk", flipped, signed)
     return logits, e, direct, g - h * jnp.sum(signed, axis=1, keepdims=True)
-
-
-# Labels that are probabilities, and conditions that are hidden at random. -----------------------
 
 
 def for_soft_targets(gradient: Any) -> Any:

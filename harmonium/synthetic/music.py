@@ -124,6 +124,25 @@ class SyntheticTrack:
         """The track's name in tables, such as ``t0007``."""
         return f"t{self.number:04d}"
 
+    def degree(self, bar: int) -> int:
+        """The scale degree of the chord in a bar."""
+        return self.progression[bar % len(self.progression)]
+
+    def pitch(self, degree: int) -> int:
+        """Semitones above C of a scale degree, which may lie outside one octave."""
+        octave, rest = divmod(degree, 7)
+        return self.tonic + 12 * octave + MODES[self.mode][rest]
+
+    def chord(self, degree: int) -> Chord:
+        """Root, third, fifth (and seventh) on a degree."""
+        size = 4 if self.sevenths else 3
+        return tuple(self.pitch(degree + 2 * i) % 12 for i in range(size))
+
+    def in_scale(self, pitch: int) -> int:
+        """The note of the scale at a pitch, or a semitone from it."""
+        classes = {self.pitch(degree) % 12 for degree in range(7)}
+        return next(p for p in (pitch, pitch + 1, pitch - 1) if p % 12 in classes)
+
 
 @dataclass(frozen=True)
 class SyntheticClip:
@@ -364,23 +383,23 @@ def _chords(clip: SyntheticClip, part: Part, bar: int) -> Iterator[PlayedStep]:
 
 def _voiced(track: SyntheticTrack, part: Part, bar: int) -> Chord:
     centre = LOW_CENTRES.get(part.instrument, CENTRES.get(part.role, 60))
-    degree = chord_degree(track, bar)
+    degree = track.degree(bar)
     if part.instrument == "distorted guitar":  # root, fifth, octave: thirds turn to mud
-        root = nearest(scale_pitch(track, degree) % 12, centre)
+        root = nearest(track.pitch(degree) % 12, centre)
         return root, root + 7, root + 12
     chord = voicings(track, float(centre))[bar % len(track.progression)]
     if "guitar" in part.instrument:  # more strings than the chord has notes
-        return tuple(sorted({nearest(scale_pitch(track, degree) % 12, 47), *chord, chord[0] + 12}))
+        return tuple(sorted({nearest(track.pitch(degree) % 12, 47), *chord, chord[0] + 12}))
     return chord
 
 
 def _bass(clip: SyntheticClip, part: Part, bar: int) -> Iterator[PlayedStep]:
     track = clip.track
     centre = {"cello": 45, "synth bass": 36}.get(part.instrument, CENTRES["bass"])
-    degree = chord_degree(track, bar)
-    root = nearest(scale_pitch(track, degree) % 12, centre)
-    target = nearest(scale_pitch(track, chord_degree(track, bar + 1)) % 12, centre)
-    third, fifth = (scale_pitch(track, degree + i) - scale_pitch(track, degree) for i in (2, 4))
+    degree = track.degree(bar)
+    root = nearest(track.pitch(degree) % 12, centre)
+    target = nearest(track.pitch(track.degree(bar + 1)) % 12, centre)
+    third, fifth = (track.pitch(degree + i) - track.pitch(degree) for i in (2, 4))
     short = 0.6 if part.pattern in ("offbeat", "house", "sixteenths", "funk") else 0.9
     for step, steps, symbol in events(BASS[part.pattern]):
         walked = round(root + (target - root) * step / STEPS) or root
@@ -389,7 +408,7 @@ def _bass(clip: SyntheticClip, part: Part, bar: int) -> Iterator[PlayedStep]:
             "f": root + fifth,
             "o": root + 12,
             "t": root + third,
-            "w": in_scale(track, walked + (2 if step == 8 else 0)),
+            "w": track.in_scale(walked + (2 if step == 8 else 0)),
         }[symbol]
         force = 0.9 if step % 8 == 0 else 0.75
         yield step, steps * short, pitch, force, ""
@@ -424,8 +443,8 @@ def _melody_pitch(track: SyntheticTrack, part: Part, bar: int, wish: float, step
     if part.pattern == "rap":
         centre = VOICE_CENTRES[part.instrument] - 7
         return centre + 0.25 * (wish - centre) - 0.12 * step
-    scale = tuple(scale_pitch(track, i) % 12 for i in range(7))
-    classes = scale if step % 8 else pitch_classes(track, chord_degree(track, bar))
+    scale = tuple(track.pitch(i) % 12 for i in range(7))
+    classes = scale if step % 8 else track.chord(track.degree(bar))
     return min((nearest(c, wish) for c in classes), key=lambda p: abs(p - wish))
 
 
@@ -445,32 +464,9 @@ def _drums(clip: SyntheticClip, part: Part, bar: int) -> Iterator[PlayedStep]:
         yield 0, 1, 0, 0.9, "crash"
 
 
-def chord_degree(track: SyntheticTrack, bar: int) -> int:
-    """The scale degree of the chord in a bar."""
-    return track.progression[bar % len(track.progression)]
-
-
-def scale_pitch(track: SyntheticTrack, degree: int) -> int:
-    """Semitones above C of a scale degree, which may lie outside one octave."""
-    octave, rest = divmod(degree, 7)
-    return track.tonic + 12 * octave + MODES[track.mode][rest]
-
-
-def pitch_classes(track: SyntheticTrack, degree: int) -> Chord:
-    """Root, third, fifth (and seventh) on a degree."""
-    size = 4 if track.sevenths else 3
-    return tuple(scale_pitch(track, degree + 2 * i) % 12 for i in range(size))
-
-
 def nearest(pitch_class: int, centre: float) -> int:
     """The pitch of a class that is nearest to a centre."""
     return int(pitch_class + 12 * round((centre - pitch_class) / 12))
-
-
-def in_scale(track: SyntheticTrack, pitch: int) -> int:
-    """The note of the scale at a pitch, or a semitone from it."""
-    classes = {scale_pitch(track, degree) % 12 for degree in range(7)}
-    return next(p for p in (pitch, pitch + 1, pitch - 1) if p % 12 in classes)
 
 
 @lru_cache(maxsize=1024)
@@ -484,7 +480,7 @@ def voicings(track: SyntheticTrack, centre: float) -> tuple[Chord, ...]:
         return moved + abs(float(np.mean(voicing)) - centre)
 
     for degree in track.progression:
-        classes, options = pitch_classes(track, degree), []
+        classes, options = track.chord(degree), []
         for i in range(len(classes)):
             turned = classes[i:] + classes[:i]
             steps = [(above - below) % 12 for below, above in pairwise(turned)]

@@ -288,9 +288,6 @@ def _taggings(path: Path) -> pl.DataFrame:
     return rows.select("tag", user="userID", artist="artistID")
 
 
-# The paper's own files
-
-
 def load_paper_files(
     name: str, folder: str | Path | None = None, *, check_sizes: bool = True
 ) -> Dataset:

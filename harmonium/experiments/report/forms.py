@@ -204,8 +204,6 @@ def _difference_table(
     return Table(name, title, CAPTIONS["differences"], records, details=2 * len(CORRECTIONS) - 2)
 
 
-# Comparison: Table 2, Figures 4 and 5
-
 Rows = dict[tuple[str, bool], dict[str, Score]]  # (dataset, whether smoothed) -> model -> score
 
 
@@ -346,9 +344,6 @@ def per_tag_csv(summary: Summary) -> str:
         head = {"dataset": dataset, "trained on": format_value("smoothing", smoothing)}
         frames.append(pl.DataFrame(head | {"tag": next(iter(scores.values())).tags} | texts))
     return pl.concat(frames, how="diagonal_relaxed").write_csv()
-
-
-# Curves and bars: mean AUCs along an axis
 
 
 @dataclass(frozen=True)
@@ -571,9 +566,6 @@ def _format_choices(key: str, chosen: Sequence[dict[str, Any]]) -> str:
         return next(iter(counts))
     texts = (f"{value}\u00a0×{times}" for value, times in counts.most_common())
     return ", ".join(texts) or NOTHING
-
-
-# Of any form: reliability, where the results have probabilities; times; what is not finished
 
 
 def reliability_items(summary: Summary) -> Items:
