@@ -472,18 +472,16 @@ def tag_library(
     With ``again``, tracks that it has tagged already are tagged again.
     """
     model = model or current_model(library)
-    tagger, done = Tagger(model), 0
-    tagged = np.empty(0, np.int64)
+    tagger, done, new = Tagger(model), 0, library.tracks.ids()
     if not again:
-        tagged, _ = library.predictions.columns(model.id, [0], refined=False)
-    total = max(0, library.tracks.count("present") - len(tagged))
-    for ids, X in library.tracks.feature_blocks(extractor=model.extractor, block=_PAGE):
-        new = ~np.isin(ids, tagged)
-        if new.any():
-            library.predictions.put(model.id, ids[new], tagger.probabilities(X[new]))
-            done += int(new.sum())
+        new = np.setdiff1d(new, library.predictions.columns(model.id, [0], refined=False)[0])
+    for block in np.split(new, np.flatnonzero(np.diff(new // _PAGE)) + 1):
+        ids, X = library.tracks.features(block, extractor=model.extractor)
+        if len(ids):
+            library.predictions.put(model.id, ids, tagger.probabilities(X))
+            done += len(ids)
             if progress:
-                progress(done, max(done, total))
+                progress(done, len(new))
     if done and (model := library.models.get(model.id, whole=False)).refinements:
         update_sound_vectors(library)
         columns = refined_columns(library, model, model.refinements, SoundVectors.of(library))

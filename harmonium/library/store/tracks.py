@@ -263,9 +263,14 @@ class Tracks(database.LibraryPart):
         found: dict[int, bytes] = {}
         with self._library.connect() as connection:
             number, n_features = find_extractor(connection, extractor)
+            query = sa.select(feature.c.track_id, feature.c.vector)
+            query = query.where(feature.c.extractor_id == number)
             for some in database.batches(wanted):
-                found.update(_read_features(connection, number, feature.c.track_id.in_(some)))
-        return _matrix([(i, found[i]) for i in wanted if i in found], n_features)
+                rows = connection.execute(query.where(feature.c.track_id.in_(some)))
+                found |= {row.track_id: row.vector for row in rows}
+        have = [one for one in wanted if one in found]
+        data = np.frombuffer(b"".join(found[one] for one in have), "<f4").astype(np.float32)
+        return np.array(have, np.int64), data.reshape(len(have), n_features)
 
     def with_features(self, ids: ArrayLike, *, extractor: str) -> Ids:
         """Those of the tracks that have features, in the order given."""
@@ -273,21 +278,6 @@ class Tracks(database.LibraryPart):
         with self._library.connect() as connection:
             number, _ = find_extractor(connection, extractor)
             return wanted[np.isin(wanted, _ids_with_features(connection, number))]
-
-    def feature_blocks(self, *, extractor: str, block: int) -> Iterator[TrackFeatures]:
-        """The features of all present tracks, for blocks of numbers one after the other.
-
-        Yields (m,) numbers and (m, n_features) features with 0 < m ≤ block.
-        """
-        last = self._library.fetch(sa.select(sa.func.max(track.c.id)))[0][0] or 0
-        present = sa.exists().where(track.c.id == feature.c.track_id, track.c.state == "present")
-        for start in range(0, last + 1, block):
-            here = feature.c.track_id.between(start, start + block - 1)
-            with self._library.connect() as connection:
-                number, n_features = find_extractor(connection, extractor)
-                rows = _read_features(connection, number, here, present)
-            if rows:
-                yield _matrix(rows, n_features)
 
     def put_features(self, ids: ArrayLike, matrix: ArrayLike, *, extractor: str) -> None:
         """Store features (n, n_features) of tracks (n,), in place of what these had.
@@ -575,15 +565,6 @@ def _ids_with_features(connection: sa.Connection, number: int) -> Ids:
     return np.array(found, np.int64)
 
 
-def _read_features(connection: sa.Connection, number: int, *which: Any) -> list[tuple[int, bytes]]:
-    query = (
-        sa.select(feature.c.track_id, feature.c.vector)
-        .where(feature.c.extractor_id == number, *which)
-        .order_by(feature.c.track_id)
-    )
-    return [(track_id, data) for track_id, data in connection.execute(query)]
-
-
 def _register(connection: sa.Connection, key: str, n_features: int) -> int:
     query = sa.select(extractor.c.id, extractor.c.n_features).where(extractor.c.key == key)
     row = connection.execute(query).first()
@@ -596,11 +577,6 @@ def _register(connection: sa.Connection, key: str, n_features: int) -> int:
             f"The extractor {key!r} gives {row[1]} features a track, got {n_features}."
         )
     return int(row[0])
-
-
-def _matrix(vectors: list[tuple[int, bytes]], n_features: int) -> TrackFeatures:
-    data = np.frombuffer(b"".join(vector for _, vector in vectors), "<f4").astype(np.float32)
-    return np.array([i for i, _ in vectors], np.int64), data.reshape(len(vectors), n_features)
 
 
 def _read_vectors(connection: sa.Connection, number: int) -> tuple[Ids, Vectors]:

@@ -114,18 +114,6 @@ def test_features_come_back_in_the_order_asked_and_extractors_are_kept_apart(lib
         library.tracks.put_features(ids[:1], [[1], [2]], extractor="x")
 
 
-def test_blocks_of_features_hold_the_present_tracks_once(library):
-    ids = add_tracks(library, 10)
-    matrix = np.arange(10, dtype=np.float32)[:, None]
-    library.tracks.put_features(ids, matrix, extractor="x")
-    library.tracks.set_state(ids[4:6], "missing")
-    numbers, rows = zip(*library.tracks.feature_blocks(extractor="x", block=3), strict=True)
-    assert all(0 < len(one) <= 3 for one in numbers)
-    expected = [i for i in range(10) if i not in (4, 5)]
-    assert np.concatenate(numbers).tolist() == [ids[i] for i in expected]
-    assert np.concatenate(rows)[:, 0].tolist() == expected
-
-
 # People's tags
 
 
