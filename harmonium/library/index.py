@@ -284,8 +284,6 @@ class _Run:
                 else:
                     self._count()
 
-    # Which track a file belongs to. ------------------------------------------------------------
-
     def _same_path(self, file: Track) -> Track | None:
         """A changed file at a known path."""
         known = self.known.by_path[file.path]
@@ -382,8 +380,6 @@ class _Run:
     def _without_features(self, ids: list[int]) -> set[int]:
         have, _ = self.library.tracks.features(ids, extractor=self.key)
         return set(ids) - set(have.tolist())
-
-    # What becomes of the extraction. -----------------------------------------------------------
 
     def _give(self, one: Track) -> GivenFile:
         """The file of a track, which goes to the extraction."""

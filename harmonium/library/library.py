@@ -230,8 +230,6 @@ class Library:
                     kept = self._snapshot = modules.snapshot.Snapshot.after(kept, self, *state)
                 return kept
 
-    # What a person does with a library. -----------------------------------------------------------
-
     def track(self, named: TrackName) -> Track:
         """The track of this name; a `LibraryError` if there is none, or several."""
         if isinstance(named, Track):

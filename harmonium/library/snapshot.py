@@ -199,8 +199,6 @@ class Snapshot:
         learnt = [refined.digest for refined in one.refinements]
         return one.id, one.vocabulary, one.thresholds.tolist(), learnt
 
-    # Parts. -------------------------------------------------------------------------------------
-
     verdicts = _part(lambda self: VerdictTable.read(self.library))
     """What people agree on."""
     predictions = _part(lambda self: self.library.predictions.matrix(self.model.id))
@@ -356,8 +354,6 @@ class Snapshot:
         place = self.places.get(tag)
         return None if place is None else float(self.model.thresholds[place])
 
-    # What a ranking reads. ----------------------------------------------------------------------
-
     @property
     def _is_warm(self) -> bool:
         """Whether all predictions are in memory."""
@@ -411,8 +407,6 @@ class Snapshot:
             return [{} for _ in ids]
         P = self.probabilities(ids, [*places.values()])
         return [{} if np.isnan(p).any() else dict(zip(places, p.tolist(), strict=True)) for p in P]
-
-    # Answers. -----------------------------------------------------------------------------------
 
     def search(
         self,

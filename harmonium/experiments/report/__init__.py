@@ -4,12 +4,7 @@
 - ``write_report(folder)`` writes it as Markdown and HTML with figures as PNG and SVG.
 - ``summarise(recipe, results, measurements)`` gives the numbers behind it as arrays.
 
-The files of a report:
-
-    report.md, report.html       everything, in two formats
-    tables.tex                   the tables in LaTeX
-    figures/NAME.png, NAME.svg   each figure alone
-    per-tag.csv                  for programs, where the form has it
+docs/experiments.md lists the files of a report.
 """
 
 import base64
