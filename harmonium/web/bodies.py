@@ -37,7 +37,8 @@ from harmonium.library.tags import TagEntry
 from harmonium.library.write import OutlinedTag
 
 MAX_ID = 2**53 - 1  # the largest integer that all JSON parsers read exactly
-Id = Annotated[int, Field(ge=1, le=MAX_ID)]
+_WHOLE = BeforeValidator(lambda x: int(x) if isinstance(x, float) and x.is_integer() else x)
+Id = Annotated[int, Field(ge=1, le=MAX_ID), _WHOLE]  # 3.0 is an integer in JSON
 PathId = Annotated[int, Path(ge=1, le=MAX_ID)]
 TagName = Annotated[str, Field(min_length=1, max_length=200)]
 TagNames = Annotated[list[TagName], Field(max_length=1000)]
@@ -299,24 +300,25 @@ ErrorAnswer = answer(
     "ErrorAnswer", error=answer("ErrorBody", code=str, message=str, field=str | None)
 )
 ERRORS: dict[int | str, tuple[str, str]] = {  # status → default code, and what it means
-    400: ("bad_request", "The request is invalid."),
+    400: ("bad_request", "The request is not as this document says."),
     401: ("unauthorized", "The token is missing or wrong."),
     403: ("forbidden", "The request comes from a page of another site."),
-    404: ("not_found", "Not found."),
+    404: ("not_found", "There is no such track, tag, file or folder."),
     405: ("bad_request", "The method is not supported here."),
     408: ("bad_request", "The request did not arrive in time."),
     409: ("conflict", "The state of the library does not allow it."),
     413: ("too_large", "The body is too large."),
-    415: ("unsupported_media", "The body has the wrong type."),
+    415: ("unsupported_media", "The body has the wrong type, or is not music."),
+    422: ("bad_request", "What is asked for cannot be done; the message says why."),
     503: ("busy", "The server is busy; Retry-After says when to try again."),
     "default": ("bad_request", "Any other error."),
 }
 LIBRARY_ERRORS: tuple[tuple[type[errors.HarmoniumError], int, str | None], ...] = (
-    (errors.UnknownTagError, 400, "unknown_tag"),
+    (errors.UnknownTagError, 404, "unknown_tag"),
     (errors.NotInLibraryError, 404, None),
     (errors.NoLibraryError, 409, "not_ready"),
     (errors.AudioError, 415, None),
-    (errors.DataError, 400, None),
+    (errors.DataError, 422, None),
     (errors.ServerError, 503, None),
 )
 """Error of the library, status and code; the first that fits."""

@@ -322,7 +322,7 @@ def folders(
             folder, found = list_folders(here)
         except (OSError, ValueError) as error:
             why = getattr(error, "strerror", None) or "its name is invalid"
-            raise Problem(400, f"{path!r} cannot be listed: {why}.", field="path") from None
+            raise Problem(404, f"{path!r} cannot be listed: {why}.", field="path") from None
     return {**vars(folder), "parent": None if parent == here else parent, "folders": found}
 
 
@@ -362,7 +362,7 @@ def index(service: UsedService, asked: bodies.IndexAsked) -> Record:
     folder = absolute_path(asked.folder)
     if not os.path.isdir(folder):  # noqa: PTH112 - names that no folder can have are no error
         message = f"There is no folder {asked.folder!r} on the server's machine."
-        raise Problem(400, message, field="folder")
+        raise Problem(404, message, field="folder")
     return service.jobs.start("index", {"folder": folder}, create=True)
 
 

@@ -252,7 +252,7 @@ def _skipped(text: str) -> list[tuple[int, str]]:
     for part in filter(None, text.split(",")):
         number, colon, tag = part.partition(":")
         if not colon or not number.strip().isdecimal() or not number.strip().isascii():
-            raise Problem(400, f"Write TRACK:TAG, got {part[:100]!r}.", field="skip")
+            raise Problem(422, f"Write TRACK:TAG, got {part[:100]!r}.", field="skip")
         pairs.append((int(number), tag.strip()))
     return pairs
 
@@ -281,7 +281,7 @@ async def tag_file(
                 file.write(part)
         file.flush()
         if not file.tell():
-            raise Problem(400, "The file is empty.")
+            raise Problem(422, "The file is empty.")
         return await run_in_threadpool(_file_tags, service, file.name, name)
 
 
