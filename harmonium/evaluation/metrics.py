@@ -201,7 +201,13 @@ def auc_per_tag(Y: ArrayLike, S: ArrayLike) -> MetricResult:
     """
     labels, scores = checked(Y, S)
     reasons = labels.undefined(needs_positive=True, needs_negative=True)
-    return _per_tag(labels, scores, reasons, _auc)
+
+    def auc(y: Mask, s: Floats) -> float:
+        positives, negatives = np.sort(s[y]), np.sort(s[~y])
+        sides = (np.searchsorted(negatives, positives, side).sum() for side in ("left", "right"))
+        return float(sum(sides) / 2 / (len(positives) * len(negatives)))
+
+    return _per_tag(labels, scores, reasons, auc)
 
 
 def auc_per_clip(Y: ArrayLike, S: ArrayLike) -> MetricResult:
@@ -259,15 +265,6 @@ def precision_at_k_per_clip(Y: ArrayLike, S: ArrayLike, *, k: int = 3) -> Metric
     """
     checked(Y, S)  # before transposing, so that an error names clip and tag the right way round
     return precision_at_k_per_tag(np.asarray(Y).T, np.asarray(S).T, k=k)
-
-
-def _auc(y: Mask, s: Floats) -> float:
-    """The share of pairs in the right order, of labels (n,) and scores (n,)."""
-    positives, negatives = np.sort(s[y]), np.sort(s[~y])
-    won, not_lost = (
-        np.searchsorted(negatives, positives, side).sum() for side in ("left", "right")
-    )
-    return float((won + not_lost) / 2 / (len(positives) * len(negatives)))
 
 
 def _per_tag(

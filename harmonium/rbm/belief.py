@@ -104,9 +104,11 @@ def _propagate(
     tolerance: float | Array,
     pairs: bool,
 ) -> Estimate:
-    n, n_tags = field.U.shape
-    U, c, d = _pad(clamp(field, y))
-    U = U[:, :, None]  # (n, C, 1)
+    (n, n_tags), free = field.U.shape, clamp(field, y)
+    rows, columns = -n % GROUP, -n_tags % GROUP  # units that say nothing, added to whole groups
+    U = jnp.pad(free.U, ((0, rows), (0, columns)))[:, :, None]  # (n, C, 1)
+    c = jnp.pad(free.c.T, ((0, rows), (0, 0)), constant_values=REMOVED)  # (n, B)
+    d = jnp.pad(free.d.T, ((0, columns), (0, 0)), constant_values=REMOVED)  # (C, B)
 
     def mix(old: Array, new: Array, live: Array) -> Array:
         return jnp.where(live, damping * old + (1 - damping) * new, old)
@@ -166,16 +168,6 @@ def _pair_marginals(tags: tuple[Array, Array], hidden: tuple[Array, Array], U: A
         jnp.where(U > 0, shrink * not_both, not_both),
     )
     return both / (both + not_both)
-
-
-def _pad(field: Field) -> tuple[Array, Array, Array]:
-    """U (n, C), c (n, B) and d (C, B), with units that say nothing added to whole groups."""
-    n, n_tags = field.U.shape
-    rows, columns = -n % GROUP, -n_tags % GROUP
-    U = jnp.pad(field.U, ((0, rows), (0, columns)))
-    c = jnp.pad(field.c.T, ((0, rows), (0, 0)), constant_values=REMOVED)
-    d = jnp.pad(field.d.T, ((0, columns), (0, 0)), constant_values=REMOVED)
-    return U, c, d
 
 
 def _ratio_message(total: Array, r: Array, U: Array) -> Array:

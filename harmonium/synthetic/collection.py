@@ -228,11 +228,6 @@ def make_listener(seed: int, number: int) -> Listener:
     )
 
 
-def relevant_tags(clip: SyntheticClip) -> Mask:
-    """Which tags hold for a clip, synonyms included: (n_tags,) bool."""
-    return salience(clip)[_CONCEPT_OF] > 0
-
-
 def listeners_of(seed: int, clip_index: int, n_users: int, users_per_clip: int) -> Places:
     """The users who tag a clip: (users_per_clip,) distinct numbers.
 
@@ -379,7 +374,8 @@ class SyntheticCollection:
     @cached_property
     def truth(self) -> Mask:
         """Every relevant tag of every clip, said or not: (n_clips, n_tags)."""
-        return np.stack([relevant_tags(self.clip(index)) for index in range(self.n_clips)])
+        clips = map(self.clip, range(self.n_clips))
+        return np.stack([salience(clip)[_CONCEPT_OF] > 0 for clip in clips])
 
     @cached_property
     def triples(self) -> Triples:
