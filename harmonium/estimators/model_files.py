@@ -341,8 +341,11 @@ class StoredEstimator(ABC):
             "class": type(self).__name__,
             "parameters": {name: _json_value(value) for name, value in parameters.items()},
         }
-        params = {f"params.{k}": in_half_precision(v) for k, v in self._params._asdict().items()}
-        return params | arrays, description | about
+        for name, array in self._params._asdict().items():
+            half = rounded_to_half(array)
+            exact = np.array_equal(half, array)
+            arrays[f"params.{name}"] = half.astype(np.float16) if exact else array
+        return arrays, description | about
 
     @classmethod
     def _from_parts(cls, arrays: Arrays, about: dict[str, Any], *, name: str) -> Self:
@@ -404,12 +407,6 @@ def finite_array(arrays: Arrays, name: str, dtype: Any = np.float64) -> NDArray[
     if not np.isfinite(array).all():
         raise ValueError(f"{name} must hold finite numbers")
     return array
-
-
-def in_half_precision(array: NDArray[Any]) -> NDArray[Any]:
-    """The array in half precision, if that holds its numbers exactly."""
-    half = rounded_to_half(array)
-    return half.astype(np.float16) if np.array_equal(half, array) else array
 
 
 def rounded_to_half(array: NDArray[Any]) -> NDArray[Any]:

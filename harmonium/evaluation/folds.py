@@ -243,16 +243,6 @@ def _fold_index(folds: ArrayLike, *, least: int) -> tuple[Integers, int]:
     return fold_of, len(found)
 
 
-def _capacity(sizes: Integers, n_folds: int) -> float:
-    """Clips per fold, once each group that is larger than that has a fold of its own."""
-    rest, free = float(sizes.sum()), n_folds
-    for size in np.sort(sizes)[::-1]:
-        if free == 1 or size <= rest / free:
-            break
-        rest, free = rest - size, free - 1
-    return rest / free
-
-
 class Folds:
     """Which group is in which fold, with the counts that follow from it."""
 
@@ -261,7 +251,13 @@ class Folds:
         self.counts = counts.astype(np.float32)  # (n_groups, n_columns) clips that have the column
         self.has = (counts > 0).astype(np.float32)  # (n_groups, n_columns)
         self.n_folds = n_folds
-        self.capacity = _capacity(sizes, n_folds)
+        # Clips per fold, once each group that is larger than that has a fold of its own.
+        rest, free = float(sizes.sum()), n_folds
+        for size in np.sort(sizes)[::-1]:
+            if free == 1 or size <= rest / free:
+                break
+            rest, free = rest - size, free - 1
+        self.capacity = rest / free
         self.fold = np.full(len(sizes), -1)  # (n_groups,) -1: not placed yet
         self.size = np.zeros(n_folds, dtype=np.int64)  # clips of each fold
         self.got = np.zeros((n_folds, counts.shape[1]), dtype=np.float32)  # clips with the column

@@ -230,7 +230,8 @@ def locate(info: DatasetInfo, folder: str | Path | None = None) -> list[Path]:
         for name in {one for name in names for one in name.split("|")} & known
         if (path / name).is_file()
     ]
-    strange = sorted(str(file) for file in files if digest_of(file) not in DIGESTS)
+    digests = {file: hashlib.sha256(file.read_bytes()).hexdigest() for file in files}
+    strange = sorted(str(file) for file, digest in digests.items() if digest not in DIGESTS)
     if strange:
         warnings.warn(
             f"Dataset '{info.name}': {', '.join(strange)} differ by SHA-256 from the published "
@@ -263,12 +264,6 @@ def _folders(info: DatasetInfo, folder: str | Path | None) -> list[Path]:
             )
         found.append(nearest)
     return found
-
-
-def digest_of(path: Path) -> str:
-    """The SHA-256 of a file."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 @contextmanager
