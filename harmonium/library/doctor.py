@@ -6,15 +6,12 @@ from itertools import combinations
 from typing import Any, NamedTuple
 
 import numpy as np
-import sqlalchemy as sa
 
 from harmonium.arrays import Doubles, Floats
 from harmonium.library.library import Library
-from harmonium.library.store.database import loaded_path
 from harmonium.library.store.models import StoredModel
 from harmonium.library.store.opinions import judge, label_matrix, only_answered_tracks, with_kinds
-from harmonium.library.store.schema import track_copy
-from harmonium.library.store.tracks import FORGOTTEN, Track
+from harmonium.library.store.tracks import Track
 from harmonium.library.tagger import Tagger
 
 MIN_SURPRISE = 1.0  # for a label to be shown: it is e times less probable than usual
@@ -80,18 +77,21 @@ def examine(library: Library, *, doubts: int = 20) -> Health:
     used = library.opinions.tags()
     counts = dict(zip(used["tag"].to_list(), used["n_tracks"].to_list(), strict=True))
     model = library.models.current()
-    rows = library.fetch(sa.select(track_copy).order_by(track_copy.c.path))
-    copies = zip(rows, library.tracks.many([row.track_id for row in rows]), strict=True)
+    tracks = [*library.tracks.all(states=("present", "missing", "unreadable"))]
+    copies = library.tracks.copies([one.id for one in tracks])
     named: dict[tuple[str, str], list[Track]] = {}
-    for track in library.tracks.all():
-        if track.artist and track.title:
+    for track in tracks:
+        if track.state == "present" and track.artist and track.title:
             key = (track.artist.strip().casefold(), track.title.strip().casefold())
             named.setdefault(key, []).append(track)
     return Health(
-        unreadable=list(library.tracks.all(states=("unreadable",))),
-        missing=list(library.tracks.all(states=("missing",))),
-        copies=[(loaded_path(row), one) for row, one in copies if one.state != FORGOTTEN],
-        recordings=[tracks for _, tracks in sorted(named.items()) if len(tracks) > 1],
+        unreadable=[one for one in tracks if one.state == "unreadable"],
+        missing=[one for one in tracks if one.state == "missing"],
+        copies=sorted(
+            ((path, one) for one in tracks for path in copies.get(one.id, ())),
+            key=lambda copy: copy[0],
+        ),
+        recordings=[some for _, some in sorted(named.items()) if len(some) > 1],
         unused=sorted(library.used_tags() - set(counts)),
         once=sorted(tag for tag, n in counts.items() if n == 1),
         spellings=near_spellings(counts),

@@ -47,6 +47,7 @@ COLUMN_KINDS = {
 }
 """Names of columns, also in the plural, that say which kind of tags they hold."""
 _TRACK_ROLES = ("item", "artist", "title")
+_UNMATCHED = {**dict.fromkeys((*_TRACK_ROLES, "reason"), pl.String), "rows": pl.Int64}
 _UNCLEAR = {  # role of a column → what it says, and how to name it
     "item": (
         "which track a row is about",
@@ -67,11 +68,7 @@ class ImportReport:
     people: list[str] = field(default_factory=list)
     n_tracks: int = 0
     n_tags: int = 0
-    unmatched: pl.DataFrame = field(
-        default_factory=lambda: pl.DataFrame(
-            schema={**dict.fromkeys((*_TRACK_ROLES, "reason"), pl.String), "rows": pl.Int64}
-        )
-    )
+    unmatched: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=_UNMATCHED))
     """What was not found: item, artist, title, reason and rows, the most frequent first."""
     left_out: Counter[str] = field(default_factory=Counter)  # reason → rows that were not used
     ignored: Counter[str] = field(default_factory=Counter)  # word, not a tag → tracks with it

@@ -312,7 +312,12 @@ class Tagger:
         parts = [(self._own, np.arange(self._own.n_tags))]
         if self._builtin is not None:
             parts.append((self._builtin, np.asarray(self._at, np.intp)[: self._builtin.n_tags]))
-        return [(at, *one.units()) for one, at in parts if "params.U" in one.arrays]
+        found = []
+        for one, at in parts:
+            if "params.U" in one.arrays:
+                U, c = (one.arrays[f"params.{k}"].astype(np.float64) for k in "Uc")
+                found.append((at, U.reshape(-1, U.shape[-1]), c.ravel()))
+        return found
 
 
 class _ModelFile:
@@ -323,11 +328,6 @@ class _ModelFile:
         self.scaling = model_files.stored_scaling(self.arrays, self.about)
         self.n_features = len(self.scaling.mean)
         self.n_tags = self.arrays["params.d"].shape[-1]
-
-    def units(self) -> "tuple[Doubles, Doubles]":
-        """U (n, n_tags) and c (n,) of the hidden units of all members."""
-        U, c = (self.arrays[f"params.{k}"].astype(np.float64) for k in "Uc")
-        return U.reshape(-1, U.shape[-1]), c.ravel()
 
     def probabilities(self, X: Floats, observed: Floats) -> Floats:
         x, given = self.scaling(X).astype(np.float64), observed

@@ -132,9 +132,8 @@ def changes(
 @router.post("/changes/{id}/undo", tags=["changes"], response_model=bodies.Undone)
 def undo(service: UsedService, id: bodies.PathId) -> dict[str, Any]:
     """Undo a change: people's tags, and files to the byte."""
-    library = service.library()
     with service.limited("undoing", 1, wait=5.0):
-        report = library.undo(id, learn=False)
+        report = service.library().undo(id, learn=False)
     service.learner.learn()
     problems = [f"{readable(path)}: {why}" for path, why in report.files_left.items()]
     problems += [f"{what}: {why}" for what, why in report.values_left.items()]
@@ -286,9 +285,8 @@ def one_tag(service: UsedService, tag: TagPath) -> TagDetail:
     """A tag with its precision and recall, related tags, and tracks to look at."""
     if tag.endswith(bodies.TAG_ACTIONS):
         raise Problem(405, "Use POST for this, or PUT for the kind.")
-    library = service.library()
     with service.limited("describing a tag", 2, wait=10.0):
-        return library.tag_detail(tag)
+        return service.library().tag_detail(tag)
 
 
 @router.get("/jobs", tags=["jobs"], response_model=bodies.Jobs)

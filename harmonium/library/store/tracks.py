@@ -132,9 +132,8 @@ class Tracks(database.LibraryPart):
     def copies(self, ids: ArrayLike) -> dict[int, list[str]]:
         """Track → the paths of other files with its sound, where there are any."""
         found: dict[int, list[str]] = {}
-        for some in database.batches(
-            np.asarray(ids, np.int64).ravel().tolist(), 10 * database.PAGE
-        ):
+        wanted = np.asarray(ids, np.int64).ravel().tolist()
+        for some in database.batches(wanted, 10 * database.PAGE):
             query = sa.select(track_copy).where(track_copy.c.track_id.in_(some))
             for row in self._library.fetch(query.order_by(track_copy.c.path)):
                 found.setdefault(row.track_id, []).append(database.loaded_path(row))
@@ -145,9 +144,8 @@ class Tracks(database.LibraryPart):
     ) -> Iterator[tuple[dict[str, tuple[str, ...]], list[int]]]:
         """(field → values, the tracks whose files say so), for all that files of tracks say."""
         found: dict[str, list[int]] = {}
-        for some in database.batches(
-            np.asarray(ids, np.int64).ravel().tolist(), 10 * database.PAGE
-        ):
+        wanted = np.asarray(ids, np.int64).ravel().tolist()
+        for some in database.batches(wanted, 10 * database.PAGE):
             query = sa.select(track.c.id, track.c.file_tags).where(track.c.id.in_(some))
             for number, text in self._library.fetch(query):
                 found.setdefault(text, []).append(number)
@@ -157,11 +155,10 @@ class Tracks(database.LibraryPart):
     def put_copy(self, file: Track) -> None:
         """Store the path, size and time of another file with the sound of a track."""
         values = {"track_id": file.id, "size": file.size, "modified": file.modified}
+        values |= database.stored_path(file.path)
         with self._library.begin() as connection:
-            self.drop_copies([file.path])
-            connection.execute(
-                sa.insert(track_copy).values(values | database.stored_path(file.path))
-            )
+            same = track_copy.c.path == values["path"]
+            database.replace_rows(connection, track_copy, [values], same)
 
     def drop_copies(self, paths: Iterable[str]) -> None:
         """Delete copies that are gone."""
