@@ -5,7 +5,7 @@ import os
 import sys
 import tempfile
 from contextlib import suppress
-from pathlib import PurePath
+from pathlib import Path, PurePath
 from typing import Annotated, Any, BinaryIO
 
 import numpy as np
@@ -95,12 +95,15 @@ def audio(service: UsedService, id: bodies.PathId) -> FileResponse:
 )
 def spectrum(service: UsedService, id: bodies.PathId, request: Request) -> Response:
     """The spectrum of a track: time from left to right, low tones at the bottom."""
-    found = _present(service, id)
-    headers = {"Cache-Control": "private, max-age=3600", "ETag": f'"{found.sound[:32]}"'}
-    if request.headers.get("if-none-match") == headers["ETag"]:
-        return Response(status_code=304, headers=headers)
-    with service.limited("drawing", MAX_SPECTRA, wait=SPECTRUM_SECONDS):
-        picture = overview_png(found.path, cache=user_cache_folder(), key=found.sound)
+    found, file = _opened(service, id)
+    with file:
+        headers = {"Cache-Control": "private, max-age=3600", "ETag": f'"{found.sound[:32]}"'}
+        if request.headers.get("if-none-match") == headers["ETag"]:
+            return Response(status_code=304, headers=headers)
+        checked = Path(f"/dev/fd/{file.fileno()}")  # whatever takes the file's place meanwhile
+        path = checked if checked.exists() else found.path
+        with service.limited("drawing", MAX_SPECTRA, wait=SPECTRUM_SECONDS):
+            picture = overview_png(path, cache=user_cache_folder(), key=found.sound)
     return Response(picture, media_type="image/png", headers=headers)
 
 
@@ -126,7 +129,8 @@ def over_time(service: UsedService, id: bodies.PathId) -> TagsOverTime:
 
     Tags that are unlikely everywhere are left out. The first answer for a track takes seconds.
     """
-    found = _present(service, id)
+    found, file = _opened(service, id)
+    file.close()
     with service.limited("listening", MAX_LISTENING, wait=SPECTRUM_SECONDS):
         return service.library().over_time(found)
 
@@ -184,12 +188,6 @@ def _opened(service: Service, track_id: int) -> tuple[Track, BinaryIO]:
                 return found, file
             file.close()
     raise Problem(404, f"The file of track #{track_id} is missing.")
-
-
-def _present(service: Service, track_id: int) -> Track:
-    found, file = _opened(service, track_id)
-    file.close()
-    return found
 
 
 def _detail(service: Service, found: Track) -> dict[str, Any]:

@@ -26,7 +26,7 @@ from harmonium.library.filetags import read_tags
 from harmonium.library.store import database
 from harmonium.library.store.models import UNREACHABLE, StoredModel
 from harmonium.library.tagger import tag_library
-from harmonium.web import jobs
+from harmonium.web import jobs, track_routes
 from harmonium.web import service as service_module
 
 
@@ -351,6 +351,25 @@ def test_a_link_in_place_of_a_track_is_not_followed(world):
     finally:
         (folder / "kept").replace(folder / "a.flac")
     assert client.get("tracks/1/audio").status_code == 200
+
+
+def test_a_link_that_takes_the_place_of_a_track_while_it_is_drawn_is_not_followed(
+    world, monkeypatch, tmp_path
+):
+    client, folder, _ = world
+    monkeypatch.setenv("HARMONIUM_CACHE", str(tmp_path))
+    expected, real = client.get("tracks/1/spectrum").content, track_routes.overview_png
+
+    def swap_first(path, **options):
+        (folder / "a.flac").rename(folder / "kept")
+        (folder / "a.flac").symlink_to(folder / "b.ogg")
+        return real(path, cache=tmp_path / "empty", key=options["key"])
+
+    monkeypatch.setattr(track_routes, "overview_png", swap_first)
+    try:
+        assert client.get("tracks/1/spectrum").content == expected
+    finally:
+        (folder / "kept").replace(folder / "a.flac")
 
 
 def test_audio_comes_in_parts(world):
