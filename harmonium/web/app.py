@@ -77,9 +77,11 @@ class TimedProtocol(H11Protocol):
     _timer: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Start the timer for the first request."""
+        """Start the timer for the first request; cut off what is far too many."""
         super().connection_made(transport)
         self._start_timer()
+        if len(self.connections) > 2 * MAX_CONNECTIONS:
+            transport.abort()
 
     def data_received(self, data: bytes) -> None:
         """Keep the timer running only while a head is incomplete."""

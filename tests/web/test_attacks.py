@@ -5,6 +5,7 @@ import socket
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from dataclasses import replace
 from multiprocessing import Pipe
 from unittest.mock import Mock
@@ -443,6 +444,10 @@ def test_too_many_connections_are_turned_away(place, monkeypatch):
         try:
             time.sleep(0.2)
             assert b" 503 " in raw(client, _request(client, "/api/v1/health"), seconds=2.0)
+            wires += [socket.create_connection(address) for _ in range(5)]
+            wires[-1].settimeout(5)  # far less than the 10 s that a head may take
+            with suppress(ConnectionResetError):
+                assert wires[-1].recv(1) == b""  # cut off: no descriptor is left to it
         finally:
             for wire in wires:
                 wire.close()
