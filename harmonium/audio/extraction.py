@@ -398,9 +398,6 @@ def write_failures(path: PathLike, failures: Iterable[FileFeatures]) -> None:
         pl.DataFrame(rows, schema=schema, orient="row").write_csv(file)
 
 
-# The cache
-
-
 def file_status(path: PathLike) -> FileStatus:
     """The status of a file, or an OSError."""
     found = os.stat(path)  # noqa: PTH116

@@ -4,8 +4,6 @@ A file that cannot be used is a DataError. Single rows that cannot be used are l
 DataWarning that counts them by reason and names the first lines.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -56,7 +54,7 @@ class Triples:
         *,
         normalise: bool = True,
         aliases: Mapping[str, str] | None = None,
-    ) -> Triples:
+    ) -> "Triples":
         """Triples from three columns of equal length; repeated ones count once.
 
         Names are in order of first appearance. Rows with an empty user, item or tag are left out
@@ -84,12 +82,12 @@ class Triples:
             }
         )
 
-    def counts(self) -> TagCounts:
+    def counts(self) -> "TagCounts":
         """The number of users of each item and tag, (n_items, n_tags)."""
         shape = (len(self.items), len(self.tags))
         return TagCounts(self.items, self.tags, _ones(self.item, self.tag, shape, np.int32))
 
-    def top_tags(self, n: int) -> Triples:
+    def top_tags(self, n: int) -> "Triples":
         """The triples of the n most used tags, most used first; equally used ones alphabetically.
 
         Users and items keep their names and codes, those with no triple left too.
@@ -97,18 +95,18 @@ class Triples:
         used = np.bincount(self.tag, minlength=len(self.tags))
         return self._with_names("tag", most_frequent(used, self.tags, n))
 
-    def select_items(self, items: Column) -> Triples:
+    def select_items(self, items: Column) -> "Triples":
         """The triples of these items.
 
         `items` become exactly these, in this order; users and tags keep their names and codes.
         """
         return self._with_names("item", positions(items, self.items, name="items"))
 
-    def select_tags(self, tags: Column) -> Triples:
+    def select_tags(self, tags: Column) -> "Triples":
         """The triples of these tags, as `select_items` does for items."""
         return self._with_names("tag", positions(tags, self.tags, name="tags"))
 
-    def _with_names(self, role: Literal["item", "tag"], kept: Places) -> Triples:
+    def _with_names(self, role: Literal["item", "tag"], kept: Places) -> "Triples":
         """The triples whose item or tag is one of those kept, which get the codes 0, 1, …."""
         if len(np.unique(kept)) < len(kept):
             raise DataError(f"'{role}s' must name each {role} once, got one of them twice.")
@@ -121,7 +119,7 @@ class Triples:
         changed: dict[str, Any] = {name: codes[rows] for name, codes in columns.items()}
         return replace(self, **changed | {f"{role}s": names.gather(kept)})
 
-    def core(self, k: int) -> Triples:
+    def core(self, k: int) -> "Triples":
         """The largest subset in which each user, item and tag occurs at least k times.
 
         Names that no triple of the core uses are dropped, so codes change.
@@ -176,7 +174,7 @@ class TagCounts:
         all_items: Column | None = None,
         normalise: bool = True,
         aliases: Mapping[str, str] | None = None,
-    ) -> TagCounts:
+    ) -> "TagCounts":
         """Counts from three columns of equal length.
 
         Counts of the same item and tag (two spellings of one tag, say) are added up. Rows with an
@@ -195,7 +193,7 @@ class TagCounts:
         rows = CodedRows.from_columns({"item": items, "tag": tags, "count": counts})
         return counts_from_rows(rows, all_items=all_items, normalise=normalise, aliases=aliases)
 
-    def top(self, n: int) -> TagCounts:
+    def top(self, n: int) -> "TagCounts":
         """The n tags with the largest total count, largest first; equal totals alphabetically."""
         totals = np.asarray(self.matrix.sum(axis=0, dtype=np.int64))
         columns = most_frequent(totals, self.tags, n)
@@ -303,7 +301,7 @@ class Conditioning:
         *,
         tracks: Mapping[str, str] | Column | None = None,
         pairs: Pairs | None = None,
-    ) -> Conditioning:
+    ) -> "Conditioning":
         """The smoother's matrices and indices, from triples.
 
         Parameters

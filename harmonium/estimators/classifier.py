@@ -385,11 +385,8 @@ def _coded(y: Any, classes: NDArray[Any], name: str) -> Floats:
     return (y == classes[1]).astype(np.float32)[:, None]
 
 
-# Tables: arrays in memory or mapped from a file (``numpy.memmap``), computed from by blocks. -----
-
-
 class TableRows:
-    """Some rows of a table, with a function applied to them as they are read."""
+    """Some rows of an array, perhaps of a file, with a function applied as they are read."""
 
     def __init__(
         self,

@@ -384,9 +384,6 @@ class MLPTagger(GradientTagger):
             return self._validation_scores(wide, X.astype(np.float64)).astype(np.float32)
 
 
-# What the RBMs share with the smoother, and with the perceptron. -------------------------------
-
-
 def inference_options(
     model: Any, shape: tuple[int, int], *, quick: bool = False
 ) -> InferenceOptions:

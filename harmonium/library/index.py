@@ -7,8 +7,6 @@ sound has changed. Features are computed while further files are read, and store
 time: what was stored before an interruption need not be done again.
 """
 
-from __future__ import annotations
-
 import hashlib
 import os
 import time
@@ -51,6 +49,7 @@ from harmonium.library.store.database import batches, loaded_path
 from harmonium.library.store.schema import EXTRACTOR, FOLDERS, track, track_copy
 from harmonium.library.store.tracks import FORGOTTEN, Track, is_below, update_sound_vectors
 
+Reader = Runner[str, Track]
 _READ_TOGETHER = 64  # files whose tracks are stored in one transaction
 _KEPT_TOGETHER = 256  # features that are, unless storing them is due
 _KEPT_SECONDS = 3.0  # time after which it is due; longer if storing and tagging take long
@@ -451,9 +450,6 @@ def _seen(path: str) -> tuple[int, int]:
         settled = time.time_ns() - status.st_mtime_ns > SETTLED_NS
         return status.st_size, status.st_mtime_ns if settled else UNSETTLED
     return 0, UNSETTLED
-
-
-Reader = Runner[str, Track]
 
 
 def examine_all(paths: Iterable[str], reader: Reader) -> Iterator[Track]:

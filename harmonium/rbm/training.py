@@ -500,11 +500,8 @@ def shrink(v: Array, times: Array, l1: Array, l2: Array) -> Array:
     return jnp.sign(v) * jnp.maximum(kept * jnp.abs(v) - l1 * summed, 0.0)
 
 
-# Stacks: the arrays of many models of one size as one tree, with the models as first axis. -----
-
-
 def for_each(function: Callable[..., Tree]) -> Callable[..., Tree]:
-    """A function of one model's trees as a function of stacks.
+    """A function of one model's trees as a function of stacks, with the models as first axis.
 
     A stack of one runs as the model alone would: on a CPU, products of matrices with a first axis
     of 1 are slower.

@@ -10,13 +10,11 @@ beside its predictions, which stay as they were: what each track that was answer
 for as it was trained.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
 import sqlalchemy as sa
@@ -55,7 +53,7 @@ class StoredModel:
     extractor: str  # the key of the extractor whose features it takes
     bytes: bytes = field(repr=False)  # the model itself
     report: dict[str, Any] = field(repr=False)  # how it was trained, how good it is; JSON
-    refinements: tuple[Refinement, ...] = field(default=(), repr=False)  # learnt from answers
+    refinements: tuple["Refinement", ...] = field(default=(), repr=False)  # learnt from answers
     n_new: int = 0  # how many of its tags, the last ones, are new words, learnt from answers alone
 
     @property
@@ -90,7 +88,7 @@ class StoredModel:
         """(n_tags,) all but built-in moods whose precision no second collection confirms."""
         return self.is_own | ~np.isin(self.vocabulary, self.report.get("unconfirmed", []))
 
-    def as_trained(self) -> StoredModel:
+    def as_trained(self) -> Self:
         """The same model without what its tags gained since."""
         if not self.refinements:
             return self
@@ -100,7 +98,7 @@ class StoredModel:
         tags = self.vocabulary[: self.n_trained]
         return replace(self, vocabulary=tags, thresholds=thresholds, refinements=(), n_new=0)
 
-    def refined(self, refinements: Sequence[Refinement]) -> StoredModel:
+    def refined(self, refinements: Sequence["Refinement"]) -> Self:
         """The same model with what its tags gained since."""
         if not refinements:
             return self
@@ -120,11 +118,11 @@ class StoredModel:
             n_new=len(new),
         )
 
-    def only(self, owner: Owner | None) -> StoredModel:
+    def only(self, owner: Owner | None) -> Self:
         """The same model, but only with own tags, or only with built-in ones."""
         return self if owner is None else self._predicting(self.is_own == (owner == "own"))
 
-    def without(self, hidden: Collection[str], renamed: Mapping[str, str]) -> StoredModel:
+    def without(self, hidden: Collection[str], renamed: Mapping[str, str]) -> Self:
         """The same model without hidden tags, and with the new names of renamed ones."""
         # One whose new name is that of another tag is not predicted: the other is.
         tags, wanted = list(self.vocabulary), np.ones(len(self.vocabulary), bool)
@@ -134,14 +132,14 @@ class StoredModel:
             tags[j] = new if wanted[j] else tag
         return replace(self._predicting(wanted), vocabulary=tags)
 
-    def sure(self) -> StoredModel:
+    def sure(self) -> Self:
         """The same model without built-in tags that are wrong too often to be written."""
         precision = self.report.get("precision", {})
         wanted = np.arange(len(self.vocabulary)) < self.n_own
         sure = [(precision.get(tag) or 0) >= MIN_WRITTEN_PRECISION for tag in self.vocabulary]
         return self._predicting((wanted | sure) & self.confirmed)
 
-    def _predicting(self, wanted: Mask) -> StoredModel:
+    def _predicting(self, wanted: Mask) -> Self:
         """The same model with some tags (n_tags,) predicted, and no others."""
         thresholds = np.where(wanted, self.thresholds, np.float32(UNREACHABLE))
         return replace(self, thresholds=thresholds)

@@ -532,8 +532,6 @@ def _without_ending(path: str) -> str:
     return os.path.splitext(path)[0]  # noqa: PTH122
 
 
-# Features, and how alike tracks sound. ----------------------------------------------------------
-
 N_AXES = 128
 _NONE = -128
 MAX_TRACKS = 10_000  # that the space is made from; where there are more, a random choice
