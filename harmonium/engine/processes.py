@@ -236,9 +236,6 @@ def _death(exit_code: int | None) -> WorkerDied:
     return error
 
 
-# Inside a worker process.
-
-
 def _serve_tasks(pipe: Connection) -> None:
     """Do the tasks that come through the pipe, one after the other, until it closes."""
     _set_up_worker()

@@ -276,9 +276,6 @@ def _may_be_alive(server: dict[str, Any] | None) -> bool:
     return True
 
 
-# The process of a job
-
-
 def work(kind: str, place: str, asked: dict[str, Any], pipe: Connection) -> None:
     """Do a job and report through the pipe; the last report says how it ended."""
     last = 0.0
@@ -386,9 +383,6 @@ def _write(library: Any, asked: dict[str, Any], report: Report) -> dict[str, Any
 
 
 KINDS = {"index": _index, "import": _import, "tag": _tag, "train": _train, "write": _write}
-
-
-# The process that decodes an uploaded file
 
 
 class TooLongError(AudioError):

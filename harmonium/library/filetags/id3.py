@@ -309,8 +309,6 @@ def _key(place: str) -> str:
     return place.casefold() if place.startswith("TXXX:") else place
 
 
-# MP3. -----------------------------------------------------------------------------------------
-
 MAX_FRAME_SIZE = 2048  # bytes that no MPEG frame exceeds
 _CONTAINERS = (b"RIFF", b"FORM", b"PK\3\4", b"\x1aE\xdf\xa3")  # AVI, IFF, ZIP, Matroska
 
@@ -392,8 +390,6 @@ def _ape_length(file: BinaryIO, end: int) -> int:
     header = 32 if footer[23] & 0x80 else 0
     return min(end, int.from_bytes(footer[12:16], "little") + header)
 
-
-# WAV and AIFF. --------------------------------------------------------------------------------
 
 _TAGS = (b"ID3 ", b"id3 ")
 _INFO = {b"IGNR": "TCON", b"INAM": "TIT2", b"IART": "TPE1", b"IPRD": "TALB", b"ICMT": "COMM"}

@@ -96,8 +96,6 @@ def _sized(data: bytes) -> bytes:
     return len(data).to_bytes(4, "little") + data
 
 
-# FLAC. ----------------------------------------------------------------------------------------
-
 PADDING = 4096  # bytes left free in a file that had to grow
 _STREAMINFO, _PADDING, _COMMENT, _LAST = 0, 1, 4, 0x80
 _HEADER, _MAX_BLOCK = 4, 1 << 24
@@ -170,8 +168,6 @@ def _render(kept: Blocks, room: int) -> bytes:
         parts.append(bytes((kind | last,)) + len(data).to_bytes(3) + data)
     return b"".join(parts)
 
-
-# Ogg. -----------------------------------------------------------------------------------------
 
 PAGE = 120 * 255  # size of new pages: half of the largest, since packets may then be added
 
@@ -298,8 +294,6 @@ def _comment_pages(file: BinaryIO, first: bytes) -> list[OggPage]:
                 return found
     raise FileProblem("it ends before its comments do")
 
-
-# MP4. -----------------------------------------------------------------------------------------
 
 _OWN = "----:com.apple.iTunes:"
 _ATOMS: dict[str, Values] = {
