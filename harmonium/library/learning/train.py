@@ -21,7 +21,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from harmonium import __version__
-from harmonium.arrays import Arrays, Doubles, Floats, Ids
+from harmonium.arrays import Arrays, Doubles, Floats, Ids, Mask
 from harmonium.data.tag_names import NO_TAG, GenreTree, kind_of
 from harmonium.engine import Engine
 from harmonium.errors import DataError
@@ -180,17 +180,16 @@ class _Task:
         )
         tagger.keep_compiled()
         tracks = judged["track_id"].to_numpy()
-        without = tracks_without_genre(library, ids, judged, vague, kinds)
-        # A genre that all others have, too, can only be told from the tracks without one.
-        n_others = len(ids) - len(without) - options.min_examples
-        n_with = dict(judged.filter(pl.col("label") == 1)["tag"].value_counts().iter_rows())
-        are_genres = [kind_of(tag, kinds) == "genre" and n_with[tag] <= n_others for tag in tags]
-        only_genres = tracks_with_only_genres(library, opinions, kinds)
-        # A tag that hardly any other track lacks can only be told from these.
-        n_without = count_without(judged, ids, np.union1d(only_genres, answered))
-        least = options.min_examples
-        others = [kind_of(tag, kinds) != "genre" and n_without[tag] >= least for tag in tags]
-        unknown = [(without, np.array(are_genres)), (only_genres, np.array(others))]
+        unknown: list[tuple[Ids, Mask]] = []
+        for some, are_genres in (
+            (tracks_without_genre(library, ids, judged, vague, kinds), True),
+            (tracks_with_only_genres(library, opinions, kinds), False),
+        ):
+            # A tag that hardly any other track lacks can only be told from these.
+            n_without = count_without(judged, ids, np.union1d(some, answered))
+            enough = [n_without[tag] >= options.min_examples for tag in tags]
+            of_kind = [(kind_of(tag, kinds) == "genre") is are_genres for tag in tags]
+            unknown.append((some, np.array(enough) & np.array(of_kind)))
 
         def labels(some: Ids) -> Floats:
             first, last = np.searchsorted(tracks, [some[0], some[-1] + 1])
