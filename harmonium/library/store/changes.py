@@ -276,6 +276,7 @@ class Changes(LibraryPart):
                     report.files_left[file.path] = str(error)
         with self._library.begin() as connection:
             undone = self.get(change_id)  # perhaps by another, while files were restored
+            self.check_open(report.change)  # nor was this undone
             return _end_undo(connection, undone, replace(report, files_restored=n_restored))
 
     def _undo_values(self, connection: sa.Connection, number: int, report: UndoReport) -> None:

@@ -156,6 +156,20 @@ def test_of_two_undos_of_the_same_files_at_once_one_is_refused(library):
     assert library.changes.get(change).undone_by == 2
 
 
+def test_an_undo_that_is_undone_meanwhile_leaves_the_change_in_force(library):
+    change = library.changes.begin("write", "a file")
+    library.changes.keep_file(change, None, "/music/a.mp3", b"first")
+
+    def restore(file, number, elsewhere):
+        library.changes.keep_file(number, None, file.path, b"back")
+        return library.changes.undo(number, restore=lambda *_: True).complete
+
+    with pytest.raises(LibraryError, match="Change 2 was stopped: change 3 undoes it"):
+        library.changes.undo(change, restore=restore)
+    assert library.changes.get(change).undone_by is None
+    assert library.changes.undo(change, restore=lambda *_: True).complete
+
+
 @pytest.mark.parametrize(
     ("later", "undoes", "expected"),
     [
