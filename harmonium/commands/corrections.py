@@ -390,15 +390,9 @@ def _report(out: Output, change: Change, report: UndoReport) -> None:
     out.failures((report.files_left | report.values_left).items())
     for later, n in sorted(report.conflicts.items()):
         out.note(f"{counted(n, 'tag')} kept: change {later} came later. Undo that one first.")
-    out.json(
-        {
-            "undone": change.id,
-            "change": report.change,
-            "tags": report.ended + report.revived,
-            "files": report.files_restored,
-            "complete": report.complete,
-        }
-    )
+    counts = {"tags": report.ended + report.revived, "files": report.files_restored}
+    by = {"undone": change.id, "change": report.change}
+    out.json({**by, **counts, "complete": report.complete})
     parts = [f"{counted(report.ended, 'tag')} removed"] if report.ended else []
     parts += [f"{counted(report.revived, 'tag')} restored"] if report.revived else []
     parts += [

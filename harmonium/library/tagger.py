@@ -645,22 +645,18 @@ def model_of_file(data: bytes, extractor: str) -> StoredModel:
         raise ModelFileError(f"The file of the built-in model has changed. {way_out}")
     tags = [{**tag, "learnt": tag["threshold"] is not None} for tag in about["tags"]]
     thresholds = [UNREACHABLE if tag["threshold"] is None else tag["threshold"] for tag in tags]
-    aucs = [tag["auc"] for tag in tags if "auc" in tag]
+    scored = [tag for tag in tags if "auc" in tag]
+    n_tracks = sum(about["clips"].values())
+    report = about | {"tags": tags, "own": 0, "left_out": [], "tracks": n_tracks}
+    report["precision"] = {tag["tag"]: tag["precision"] for tag in scored}
+    report["mean_auc"] = float(np.mean([tag["auc"] for tag in scored]))
     return StoredModel(
         name=BUILTIN,
         vocabulary=[tag["tag"] for tag in tags],
         thresholds=np.array(thresholds, np.float32),
         extractor=extractor,
         bytes=data,
-        report={
-            **about,
-            "tags": tags,
-            "own": 0,
-            "precision": {tag["tag"]: tag["precision"] for tag in tags if "auc" in tag},
-            "mean_auc": float(np.mean(aucs)),
-            "tracks": sum(about["clips"].values()),
-            "left_out": [],
-        },
+        report=report,
     )
 
 

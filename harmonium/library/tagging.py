@@ -115,12 +115,9 @@ def tags_over_time(
     tagger, path = _tagger(library), _music_files(library, [named])[0]
     asked = None if tag is None else [tagger.place(tag)]
     track = None if library is None else library.tracks.find(absolute_path(path))
+    extractor, key = extractor_named(tagger.extractor), track.sound if track else ""
     times, X = features_over_time(
-        path,
-        extractor_named(tagger.extractor),
-        cache=user_cache_folder(),
-        key=track.sound if track else "",
-        progress=progress,
+        path, extractor, cache=user_cache_folder(), key=key, progress=progress
     )
     P = tagger.probabilities(X, music_only=False).astype(np.float64).round(3)
     mean = P.mean(axis=0)

@@ -138,13 +138,8 @@ def undo(service: UsedService, id: bodies.PathId) -> dict[str, Any]:
     problems = [f"{readable(path)}: {why}" for path, why in report.files_left.items()]
     problems += [f"{what}: {why}" for what, why in report.values_left.items()]
     problems += [f"change {by} changed {n} of it later" for by, n in report.conflicts.items()]
-    return {
-        "change": report.change,
-        "complete": report.complete,
-        "done": report.n_done,
-        "left": report.n_left,
-        "problems": problems,
-    }
+    counts = {"done": report.n_done, "left": report.n_left, "problems": problems}
+    return {"change": report.change, "complete": report.complete, **counts}
 
 
 @router.get("/events", tags=["events"], **sends("text/event-stream", "Events, as they come."))

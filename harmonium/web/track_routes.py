@@ -154,14 +154,9 @@ def why(service: UsedService, id: bodies.PathId, asked: bodies.WhyAsked) -> Why:
 def say(service: UsedService, id: bodies.PathId, said: bodies.Said) -> dict[str, Any]:
     """Save this person's answers on a track, as one change that can be undone."""
     found = _track(service, id)
-    done = service.library().say(
-        found,
-        yes=said.yes,
-        no=said.no,
-        unsay=said.unknown,
-        person=service.settings.person,
-        learn=False,
-    )
+    answers: dict[str, Any] = {"yes": said.yes, "no": said.no, "unsay": said.unknown}
+    person = service.settings.person
+    done = service.library().say(found, **answers, person=person, learn=False)
     service.learner.learn()
     return {"change": done.change, "track": _detail(service, found), "moved": done.moved}
 

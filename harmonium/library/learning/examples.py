@@ -200,13 +200,9 @@ def read_training_set(
     ``labels`` gives the labels (n, C) of tracks with ascending ids. ``folder`` is where to put
     features that are too many for memory; None if they are not.
     """
-    names, grouped_by = group_tracks(
-        [
-            (track.id, track.artist, track.album, track.title)
-            for some in row_blocks(len(ids))
-            for track in library.tracks.many(ids[some])
-        ]
-    )
+    tracks = (track for some in row_blocks(len(ids)) for track in library.tracks.many(ids[some]))
+    named = [(track.id, track.artist, track.album, track.title) for track in tracks]
+    names, grouped_by = group_tracks(named)
     numbers = {name: number for number, name in enumerate(dict.fromkeys(names))}
     groups = np.array([numbers[name] for name in names], np.int64)
     tagger = Tagger(builtin_model()) if extractor == builtin_extractor() else None

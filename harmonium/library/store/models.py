@@ -463,13 +463,8 @@ class Refinements(database.LibraryPart):
     ) -> None:
         """Keep these rows, (n, n_tags) of the tracks in the order of the digests, and no others."""
         rows = [
-            {
-                "model_id": model_id,
-                "track_id": track_id,
-                "completed": completed[i].tobytes(),
-                "probabilities": probabilities[i].tobytes(),
-                "digest": digest,
-            }
+            {"model_id": model_id, "track_id": track_id, "digest": digest}
+            | {"completed": completed[i].tobytes(), "probabilities": probabilities[i].tobytes()}
             for i, (track_id, digest) in enumerate(digests.items())
         ]
         old = completed_track.c.model_id == model_id
