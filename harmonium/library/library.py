@@ -526,10 +526,7 @@ class Library:
         return said
 
     def doubts(
-        self,
-        tag: str | None = None,
-        limit: int = 20,
-        skip: Collection[tuple[int, str]] = (),
+        self, tag: str | None = None, limit: int = 20, skip: Collection[tuple[int, str]] = ()
     ) -> "list[Doubt]":
         """The questions that the model is least certain about; ``skip`` holds (track, tag)."""
         return modules.answers.doubtful(self, tag, n=limit, skip=skip)

@@ -33,12 +33,7 @@ from harmonium.errors import DataError, TrainingInterrupted
 from harmonium.estimators.calibration import Question, correct_folds
 from harmonium.estimators.model_files import Recalibration
 from harmonium.evaluation import grouped_folds
-from harmonium.library.learning.examples import (
-    N_FOLDS,
-    Hyperparameters,
-    TrainingSet,
-    by_columns,
-)
+from harmonium.library.learning.examples import N_FOLDS, Hyperparameters, TrainingSet, by_columns
 from harmonium.library.store.models import UNREACHABLE
 from harmonium.library.tagger import RANKED, PrecisionCurve, keep_compiled
 
