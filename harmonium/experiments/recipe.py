@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, fields
 from importlib import import_module
 from itertools import chain
 from pathlib import Path
-from typing import Annotated, Any, Literal, get_args
+from typing import Annotated, Any, Literal
 
 from pydantic import (
     BeforeValidator,
@@ -27,7 +27,7 @@ from pydantic import (
 from harmonium.errors import DataError, did_you_mean
 from harmonium.experiments.datasets import CATALOGUE, DatasetSpec
 
-Form = Literal[
+Form = Literal[  # how the report shows the results
     "comparison",
     "damping",
     "approximations",
@@ -36,7 +36,6 @@ Form = Literal[
     "learning-curve",
     "feature-groups",
 ]
-FORMS: tuple[str, ...] = get_args(Form)  # how the report shows the results
 
 ONE = "one"  # one true tag of the clip is known, and no other
 

@@ -20,8 +20,7 @@ from parsed_page import Page
 from places import DOCS
 
 from harmonium.experiments import report
-from harmonium.experiments.recipe import FORMS
-from harmonium.experiments.report.forms import Bold, Faint, Picture, Table
+from harmonium.experiments.report.forms import FORMS, Bold, Faint, Picture, Table
 
 NASTY = r"a_b & 100% $x$ #1 {y} \z ~ ^ [k] <script>alert(1)</script> | *s* `c`"
 
