@@ -201,7 +201,7 @@ def library(place, folder, seed, times):
 
 
 def write(folder, seed, times):
-    from tagged_files import name_of, tagged
+    from tagged_files import name_of
     from written_music import make_songs, predict, say
 
     from harmonium.library import Library
@@ -234,18 +234,19 @@ def write(folder, seed, times):
         genres = ("Rock", "Élan vital", "dreamy", "guitar", "hip hop", "mellow")
         if read_tags(path).genre == genres:
             return "new"
-        return "old" if path.read_bytes() == tagged(kind) else "neither"
+        return "old" if path.read_bytes() == original[kind] else "neither"
 
     def states():
         return [state(*song) for song in songs.items()]
 
     in_child(make_library)
+    original = {kind: path.read_bytes() for kind, path in songs.items()}
     moments, chance = None, random.Random(int(seed))
     for _ in range(int(times) + 1):
         shutil.rmtree(place.parent, ignore_errors=True)
         shutil.copytree(start, place.parent)
         for kind, path in songs.items():
-            path.write_bytes(tagged(kind))
+            path.write_bytes(original[kind])
         number = None if moments is None else chance.randint(1, moments * 9 // 10)
         lived = in_child(write_all, number)
         moments = moments or lived[1]
