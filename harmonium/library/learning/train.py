@@ -10,6 +10,7 @@ If several people tagged the same tracks, labels are also smoothed: what would a
 import operator
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import reduce
 from pathlib import Path
@@ -197,6 +198,9 @@ class _Task:
             return label_matrix(votes, some, tags, only_answered=answered, unknown=unknown)
 
         where = folder if len(ids) > MAX_IN_MEMORY else None
+        if where is None:
+            with suppress(OSError):  # or else it would stay where training is killed
+                folder.rmdir()
         examples, grouped_by = read_training_set(library, extractor, ids, labels, tags, where)
         people = (opinions, judged, answered, excluded)
         return cls(library, options, extractor, *people, ids, examples, grouped_by, began)

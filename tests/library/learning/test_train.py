@@ -5,6 +5,7 @@ import functools
 import re
 import shutil
 import signal
+import tempfile
 import warnings
 from types import SimpleNamespace
 
@@ -96,15 +97,21 @@ def stopping_at(step):
     return stop
 
 
-def test_an_interruption_keeps_the_first_answer(library):
+def test_an_interruption_keeps_the_first_answer(library, tmp_path, monkeypatch):
     """It is in use where there was no model; a former one stays in use."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     _, X, truth = small_library.fill(library, 90, tagged=60)
     with pytest.raises(KeyboardInterrupt):
         train(library, progress=stopping_at("First model"))
     assert library.models.list() == []
     told = []
+
+    def note(model):
+        assert not list(tmp_path.glob("harmonium-train-*"))  # nothing is left if it is killed
+        told.append(model)
+
     with pytest.raises(KeyboardInterrupt):
-        train(library, progress=stopping_at("Trying settings"), first=told.append)
+        train(library, progress=stopping_at("Trying settings"), first=note)
     current = library.models.current()
     assert (current.id, current.name) == (told[0].id, "LogisticTagger")
     order = [current.vocabulary.index(tag) for tag in TAGS]
