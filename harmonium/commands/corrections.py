@@ -258,8 +258,8 @@ def hide(
     """Hide tags.
 
     A hidden tag is neither predicted nor learnt. Use it for tags that say nothing about the sound,
-    such as "seen live". People's tags stay: search finds them and write writes them. `harmonium
-    undo` shows it again.
+    such as "seen live". People's tags stay, and search finds them; write leaves them out.
+    `harmonium undo` shows it again.
 
     Example: harmonium hide "seen live"
     In Python: library.hide("seen live")
