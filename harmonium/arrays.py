@@ -13,11 +13,3 @@ Mask = NDArray[np.bool_]
 Arrays = dict[str, NDArray[Any]]
 Places = NDArray[np.intp]  # rows or columns of another array
 Rng = np.random.Generator
-
-
-def places_in(everyone: Ids, some: Ids) -> tuple[Places, Mask]:
-    """Where each of ``some`` would be among ``everyone``, ascending, and whether it is, (m,)."""
-    if not len(everyone):
-        return np.zeros(len(some), np.intp), np.zeros(len(some), bool)
-    at = np.minimum(np.searchsorted(everyone, some), len(everyone) - 1)
-    return at, everyone[at] == some

@@ -31,10 +31,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from harmonium import errors
-from harmonium.arrays import Floats, Ids, Mask, Places, places_in
+from harmonium.arrays import Floats, Ids, Mask, Places
 from harmonium.data.tag_names import AUDIO_FEATURES, normalise_tag
 from harmonium.errors import DataError, UnknownTagError
-from harmonium.library.store.models import STEP, StoredModel
+from harmonium.library.store.models import STEP, StoredModel, places_in
 
 if TYPE_CHECKING:
     from harmonium.library.snapshot import Snapshot

@@ -14,7 +14,7 @@ from typing import Any, Generic, NamedTuple, TypeVar
 import numpy as np
 import sqlalchemy as sa
 
-from harmonium.arrays import Floats, Ids, Mask, Places, places_in
+from harmonium.arrays import Floats, Ids, Mask, Places
 from harmonium.data.tag_names import AUDIO_FEATURES, builtin_tree, kind_of, normalise_tag
 from harmonium.errors import DataError, UnknownTagError, did_you_mean
 from harmonium.library.library import Library
@@ -30,7 +30,7 @@ from harmonium.library.search import (
     similarity_matrix,
 )
 from harmonium.library.store.database import LibraryVersion, batches
-from harmonium.library.store.models import NO_MODEL, Owner, packed, unpacked
+from harmonium.library.store.models import NO_MODEL, Owner, packed, places_in, unpacked
 from harmonium.library.store.opinions import Agreement, VerdictTable, agreed_tags
 from harmonium.library.store.schema import track
 from harmonium.library.store.tracks import SoundVectors, Track, track_name, update_sound_vectors

@@ -21,7 +21,7 @@ import sqlalchemy as sa
 from numpy.typing import ArrayLike, NDArray
 from safetensors.numpy import load, save
 
-from harmonium.arrays import Doubles, Floats, Ids, Mask, places_in
+from harmonium.arrays import Doubles, Floats, Ids, Mask, Places
 from harmonium.data.tag_names import AUDIO_FEATURES
 from harmonium.errors import LibraryError, NotInLibraryError
 from harmonium.library.store import database
@@ -247,6 +247,14 @@ def unpacked(steps: Steps) -> Floats:
     result = steps * np.float32(STEP)
     result[steps == _NONE] = np.nan
     return result
+
+
+def places_in(everyone: Ids, some: Ids) -> tuple[Places, Mask]:
+    """Where each of ``some`` would be among ``everyone``, ascending, and whether it is, (m,)."""
+    if not len(everyone):
+        return np.zeros(len(some), np.intp), np.zeros(len(some), bool)
+    at = np.minimum(np.searchsorted(everyone, some), len(everyone) - 1)
+    return at, everyone[at] == some
 
 
 def steps_of(data: bytes) -> Steps:
