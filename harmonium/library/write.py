@@ -198,9 +198,9 @@ def wanted_tags(
         said = agreed.get(number, {})
         said = {tag: holds for tag, holds in said.items() if tag not in hidden}
         tags = {tag: 1.0 for tag, holds in said.items() if holds and people}
-        mine, there = guessed.get(number, {}), has.get(number, ())
-        for tag, p in mine.items():
-            if snapshot.has_synonym(tag, there) or _has_part(tag, there) or _has_part(tag, mine):
+        there = has.get(number, ())
+        for tag, p in guessed.get(number, {}).items():
+            if snapshot.has_synonym(tag, there) or _has_part(tag, there):
                 continue
             if tag not in said or (said[tag] and not people):
                 tags[tag] = p
