@@ -395,6 +395,9 @@ class History(RuleBasedStateMachine):
             assert now == before[0][path] or pair in records.values(), path
             if now != before[0][path] and records.get(path) != pair:
                 self.theirs[path].add(now)  # it could be the file, moved: sound and bytes are same
+                for twin in records.keys() & after[0].keys():  # of two that are equal, one is
+                    if after[0][twin] == before[0][path]:
+                        self.theirs[twin].add(after[0][twin])
         for key in before[1].keys() | after[1].keys():
             if before[1].get(key) != after[1].get(key):
                 assert after[1].get(key) == self.said[number][key][0], key
