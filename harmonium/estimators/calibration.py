@@ -174,9 +174,8 @@ def fit_recalibration(questions: Sequence[Question]) -> model_files.Recalibratio
     theta = centre
     for _ in range(50):  # Newton's method
         P = model_files.sigmoid(corrected(theta))
-        gradient, hessian = _derivatives(known * (P - Y), known * P * (1 - P), Z, L)
-        gradient += precision * (theta - centre)
-        step = np.linalg.solve(hessian + np.diag(precision), gradient)
+        pull = precision * (theta - centre)
+        gradient, step = _newton_step(known * (P - Y), known * P * (1 - P), Z, L, pull, precision)
         if gradient @ step < 1e-10:
             break
         value, scale = loss(theta), 1.0
@@ -191,20 +190,29 @@ def fit_recalibration(questions: Sequence[Question]) -> model_files.Recalibratio
     )
 
 
-def _derivatives(
-    residual: Doubles, weight: Doubles, Z: Doubles, L: Doubles
+def _newton_step(
+    residual: Doubles, weight: Doubles, Z: Doubles, L: Doubles, pull: Doubles, precision: Doubles
 ) -> tuple[Doubles, Doubles]:
-    """Gradient and Hessian of the cross-entropy in θ, of length 2C + 6."""
+    """The gradient in θ, of length 2C + 6, and the Hessian's inverse times it.
+
+    The Hessian is an arrow: a tag's offset and slope meet each other (A, 2 × 2 for each tag) and
+    the six numbers that all share (B, D), but not those of other tags.
+    """
     n, r, w = L.shape[1], residual * L, weight * L
-    gradient = np.concatenate(
+    gradient = pull + np.concatenate(
         [part.sum(axis=0) for part in (residual, r)]
         + [part.sum(axis=1) @ Z for part in (residual, r)]
     )
-    hessian = np.zeros((2 * n + 6, 2 * n + 6))
-    own = [np.diag(part.sum(axis=0)) for part in (weight, w, w * L)]
-    hessian[:n, :n], hessian[:n, n : 2 * n], hessian[n : 2 * n, n : 2 * n] = own
-    hessian[:n, 2 * n :] = np.hstack([weight.T @ Z, w.T @ Z])
-    hessian[n : 2 * n, 2 * n :] = np.hstack([w.T @ Z, (w * L).T @ Z])
-    plain, once, twice = (Z.T @ (part.sum(axis=1)[:, None] * Z) for part in (weight, w, w * L))
-    hessian[2 * n :, 2 * n :] = np.block([[plain, once], [once.T, twice]])
-    return gradient, np.triu(hessian) + np.triu(hessian, 1).T
+    parts = (weight, w, w * L)
+    plain, once, twice = (part.sum(axis=0) for part in parts)
+    A = np.array([[plain + precision[:n], once], [once, twice + precision[n : 2 * n]]])
+    plain, once, twice = (part.T @ Z for part in parts)
+    B = np.stack([np.hstack([plain, once]), np.hstack([once, twice])], axis=1)  # (C, 2, 6)
+    plain, once, twice = (Z.T @ (part.sum(axis=1)[:, None] * Z) for part in parts)
+    D = np.block([[plain, once], [once.T, twice]]) + np.diag(precision[2 * n :])
+    own, rest = gradient[: 2 * n].reshape(2, n).T, gradient[2 * n :]
+    solved = np.linalg.solve(A.transpose(2, 0, 1), np.dstack([B, own]))  # (C, 2, 7)
+    schur = D - np.einsum("cki,ckj->ij", B, solved[:, :, :6])
+    shared = np.linalg.solve(schur, rest - np.einsum("cki,ck->i", B, solved[:, :, 6]))
+    own = solved[:, :, 6] - solved[:, :, :6] @ shared
+    return gradient, np.concatenate([own.T.ravel(), shared])

@@ -78,7 +78,7 @@ def test_hostile_names_are_names(place, tmp_path, monkeypatch):
         assert shown(run_main("say", "-L", place, "--", paths[number], "more")).exit_code == 0
     for command in (["search", "odd"], ["search", "odd", "--json"], ["doctor"], ["undo", "--list"]):
         assert shown(run_main(*command, "-L", place)).exit_code in (0, 1), command
-    for name in ("a.m3u8", "a.xml", "a.sh"):
+    for name in ("a.m3u8", "a.xml", "a.csv"):
         option = "--playlist" if name == "a.m3u8" else "--export"
         done = shown(run_main("search", "odd", "-L", place, option, tmp_path / name))
         assert done.exit_code == 0
@@ -124,7 +124,7 @@ def test_hostile_tags_are_tags(place, tmp_path):
         ["search", "nothing [red]like[/red] \x1b[31mthis"],
     ):
         shown(run_main(*command, "-L", place))
-    for ending, option in ((".xml", "--export"), (".sh", "--export"), (".m3u8", "--playlist")):
+    for ending, option in ((".xml", "--export"), (".csv", "--export"), (".m3u8", "--playlist")):
         query = '"=hyperlink(1)"'
         done = shown(run_main("search", query, "-L", place, option, tmp_path / f"x{ending}"))
         assert done.exit_code == 0, done.stderr

@@ -22,7 +22,7 @@ from harmonium.web import jobs
 
 QUESTION = """() => [".question-text", ".question .hit-title"].map(
     (one) => document.querySelector(one)?.innerText).join(" ")"""
-BAD_REQUEST = "400 (Bad Request)"
+NOT_FOUND = "404 (Not Found)"
 
 
 def go(page, address, hash=""):
@@ -41,7 +41,7 @@ def track_of(address, title):
 
 
 def test_search_completes_narrows_and_says_what_to_do(browser, address):
-    with opened_page(browser, expected=[BAD_REQUEST]) as page:
+    with opened_page(browser, expected=[NOT_FOUND]) as page:
         go(page, address)
         expect(page.get_by_role("heading", name=f"{N_TRACKS} tracks")).to_be_visible()
         field = page.get_by_role("combobox", name=re.compile("Search"))
