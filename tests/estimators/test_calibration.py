@@ -1,5 +1,7 @@
 """What held-out clips say of a model: scores, thresholds and the correction of probabilities."""
 
+import tracemalloc
+
 import numpy as np
 import pytest
 from hypothesis import assume, given, settings
@@ -49,6 +51,16 @@ def test_it_is_the_minimum_of_the_penalised_cross_entropy():
     np.testing.assert_allclose(found.observed_slopes, best[10:], atol=1e-4)
     certain = found(np.array([[0.0, 1.0, 0.5]], np.float32))
     assert ((certain >= 0) & (certain <= 1)).all()
+
+
+def test_memory_grows_with_the_tags_and_not_with_their_square():
+    P = np.random.default_rng(0).random((8, 3000)).astype(np.float32)
+    asked = [calibration.Question(P, np.round(P), np.zeros(8), np.ones(8))]
+    tracemalloc.start()
+    calibration.fit_recalibration(asked)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 40 * P.size * 8  # 8 MB; a number for each pair of tags would be 72
 
 
 @pytest.fixture(scope="module")
