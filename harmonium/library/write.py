@@ -614,7 +614,7 @@ def _restore(
         tracks.append(library.tracks.get(file.track_id))
     copies = library.tracks.copies([one.id for one in tracks])
     known = {path: one for one in tracks for path in (one.path, *copies.get(one.id, []))}
-    changed_since, problem = [], None
+    changed_since, restored, problem = [], list[str](), None
     for path in dict.fromkeys([file.path, *(known if elsewhere else ())]):
         if path in taken or not os.path.lexists(path):
             continue
@@ -629,8 +629,14 @@ def _restore(
             if changed or path == file.path or _changes_of(library, path, undone_here):
                 taken.add(path)
                 return changed
+            if _changes_of(library, path, change_table.c.undoes.is_not(None)):
+                restored.append(path)
     if problem is not None:
         raise problem
+    # If no copy is as written, the undo of another change that wrote the same has restored it.
+    if restored and not changed_since:
+        taken.add(restored[0])
+        return False
     # One of several copies that are not as written need not be this file.
     found = next(iter(known)) if len(known) == 1 else file.path
     if found not in changed_since or (known and found not in known):

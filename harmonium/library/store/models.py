@@ -106,6 +106,8 @@ class StoredModel:
         new = [one.name for one in refinements if one.place >= n]
         if any(one.place not in range(n + len(new)) for one in refinements):
             raise database.damaged("what tags gained from answers is of other tags")
+        if any(not 0 <= (one.threshold or 0) <= UNREACHABLE for one in refinements):
+            raise database.damaged("the threshold of a tag is out of range")
         thresholds = np.append(self.thresholds, np.full(len(new), UNREACHABLE, np.float32))
         for one in refinements:
             if one.threshold is not None:
