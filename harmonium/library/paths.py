@@ -7,14 +7,11 @@ docs/benchmarks.md compares it with other ways.
 """
 
 import numpy as np
-from numpy.typing import NDArray
 
-from harmonium.arrays import Doubles, Floats
+from harmonium.arrays import Doubles, Floats, Places
 
 MAX_STOPS = 500  # of a path or of a smooth order
 N_POOL = 1000  # tracks that a path chooses from
-
-Places = NDArray[np.intp]
 
 
 def pool_between(to_start: Floats, to_end: Floats, apart: float) -> Places:

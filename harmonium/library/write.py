@@ -294,6 +294,7 @@ def outline_writes(
     scores, changing, n_features = dict[str, list[float]](), dict[int, int](), 0
     for there, numbers in library.tracks.by_file_tags([*(wanted.keys() | features.keys())]):
         effect = partial(_effect, there, places=places, rules=rules, snapshot=snapshot)
+        # Of a probability only matters whether people say so (1) or the model does (0).
         one_by_one = cache(lambda tag, p, effect=effect: effect({tag: p}))
         for number in numbers:
             tags, n_files = wanted.get(number, {}), 1 + len(copies.get(number, ()))
@@ -352,9 +353,9 @@ def _features(
     snapshot: Snapshot, ids: Sequence[int], rules: filetags.Rules
 ) -> dict[int, dict[str, float]]:
     """Track → the audio features that go to its file, by the rules: only those of music."""
-    if not rules.features or (model := snapshot.model) is None:
+    if not rules.features:
         return {}
-    numbers = np.asarray(ids, np.int64)
+    numbers, model = np.asarray(ids, np.int64), snapshot.model
     musical = musical_tags(model.vocabulary, model.is_own, model.features)
     P = snapshot.probabilities(numbers, np.flatnonzero(musical).tolist())
     is_music = np.median(P, axis=1) > 0 if musical.any() else np.ones(len(P), bool)
