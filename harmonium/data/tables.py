@@ -11,6 +11,8 @@ import gzip
 import io
 import os
 import re
+import subprocess
+import sys
 import warnings
 import zlib
 from collections import Counter
@@ -56,6 +58,13 @@ _POSSIBLE_DELIMITERS = (",", ";", "\t", "|")
 _HEAD_BYTES = 1 << 16  # the first line must be within these
 _FIRST_ROWS = 100  # tell the number of columns where there is no header
 _SURROGATE = re.compile("[\ud800-\udfff]")  # what a byte becomes that is not UTF-8
+_PARQUET_TO_IPC = """
+import io, sys, polars
+try:
+    polars.read_parquet(io.BytesIO(sys.stdin.buffer.read())).write_ipc(sys.stdout.buffer)
+except BaseException as error:
+    sys.exit("".join(str(error).splitlines()[:1]))
+"""
 _UTF8_MARK, _UTF16_MARKS = b"\xef\xbb\xbf", (b"\xff\xfe", b"\xfe\xff")
 
 
@@ -333,18 +342,28 @@ def _utf8(data: bytes, encoding: str, *, source: str) -> bytes:
 
 
 def _rows_of_parquet(data: bytes, roles: Roles | ChooseRoles, *, source: str) -> CodedRows:
-    try:
-        names = list(pl.read_parquet_schema(io.BytesIO(data)))
-        roles = roles(names, len(names)) if callable(roles) else roles
-        where = find_columns(roles, names, source=source)
-        frame = pl.read_parquet(io.BytesIO(data), columns=[names[at] for at in where.values()])
-    except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError) as error:
-        reason = str(error).splitlines()[0]
-        raise DataError(f"{source} is not a whole Parquet file: {reason}.") from None
+    frame = read_parquet(data, source)
+    names = frame.columns
+    roles = roles(names, len(names)) if callable(roles) else roles
+    where = find_columns(roles, names, source=source)
     if not frame.height:
         raise DataError(f"{source} has columns but no row.")
     columns = {role: frame[names[at]] for role, at in where.items()}
     return CodedRows.from_columns(columns, source=source, unit="row", locate=lambda rows: rows + 1)
+
+
+def read_parquet(data: bytes, source: str) -> pl.DataFrame:
+    """The table in a Parquet file; a DataError if it is damaged."""
+    if not data.startswith(b"PAR1") or not data.endswith(b"PAR1"):
+        raise DataError(f"{source} is not a whole Parquet file: it lacks the mark at either end.")
+    # In another process, since some damage makes polars ask for so much memory that it aborts.
+    command = [sys.executable, "-P", "-c", _PARQUET_TO_IPC]
+    done = subprocess.run(command, input=data, capture_output=True, check=False)
+    if done.returncode:
+        reason = done.stderr.decode(errors="replace").strip() if done.returncode == 1 else ""
+        reason = reason.rpartition("\n")[2] or "it cannot be decoded"
+        raise DataError(f"{source} is not a whole Parquet file: {reason}.")
+    return pl.read_ipc(io.BytesIO(done.stdout))
 
 
 def find_columns(

@@ -18,7 +18,7 @@ import polars as pl
 import sqlalchemy as sa
 
 from harmonium.arrays import Floats
-from harmonium.data.tables import USUAL_NAMES, find_columns, read_rows
+from harmonium.data.tables import PARQUET, USUAL_NAMES, find_columns, read_parquet, read_rows
 from harmonium.data.tag_names import (
     KINDS,
     NO_TAG,
@@ -555,10 +555,12 @@ def _read(file: Path) -> pl.DataFrame:
     try:
         if file.suffix == ".npz":
             return _of_arrays(file)
-        if file.suffix in (".parquet", ".pq"):
-            return pl.read_parquet(file)
+        if file.suffix in PARQUET:
+            return read_parquet(file.read_bytes(), file.name)
         if file.suffix in (".csv", ".tsv"):
             return pl.read_csv(file, separator="\t" if file.suffix == ".tsv" else ",")
+    except DataError:
+        raise
     except (Exception, pl.exceptions.PanicException) as error:  # readers raise all kinds of them
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise DataError(f"{file} cannot be read: {reason}.") from error

@@ -16,6 +16,7 @@ from harmonium.errors import DataError
 from harmonium.library.filetags import Rules
 from harmonium.library.filetags.rules import RULE_NAMES, make_rules
 
+EXAMPLES = int(os.environ.get("FUZZ_EXAMPLES", "25"))
 FOUND = sorted(path for path in Path(__file__).with_name("found").glob("*/*"))
 
 PIECES = st.binary(max_size=3) | st.sampled_from(
@@ -39,17 +40,28 @@ def test_the_seeds_are_understood(name):
         run(name, seed)
 
 
-@pytest.mark.parametrize("name", TARGETS)
-@settings(deadline=None, max_examples=int(os.environ.get("FUZZ_EXAMPLES", "25")))
-@given(which=st.integers(0, 50), edits=EDITS, end=st.just(1.0) | st.floats(0, 1))
+DAMAGED = given(which=st.integers(0, 50), edits=EDITS, end=st.just(1.0) | st.floats(0, 1))
+
+
+@pytest.mark.parametrize("name", [name for name in TARGETS if name != "parquet_table"])
+@settings(deadline=None, max_examples=EXAMPLES)
+@DAMAGED
 def test_damage_gives_an_answer_or_one_clear_error(name, which, edits, end):
     seeds = TARGETS[name].seeds()
     run(name, damaged(seeds[which % len(seeds)], edits, end))
 
 
+@settings(deadline=None, max_examples=EXAMPLES // 20)
+@DAMAGED
+def test_damaged_parquet(which, edits, end):
+    seeds = TARGETS["parquet_table"].seeds()
+    data = damaged(seeds[which % len(seeds)][4:-4], edits, end)
+    run("parquet_table", b"PAR1" + data + b"PAR1")
+
+
 @settings(
     deadline=None,
-    max_examples=int(os.environ.get("FUZZ_EXAMPLES", "25")),
+    max_examples=EXAMPLES,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
 @given(FILES)
