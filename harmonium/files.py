@@ -80,7 +80,7 @@ def open_file(path: str | os.PathLike[str]) -> BinaryIO:
     flags = (getattr(os, name, 0) for name in ("O_NONBLOCK", "O_BINARY", "O_CLOEXEC"))
     descriptor = os.open(path, os.O_RDONLY | sum(flags))
     if stat.S_ISREG(os.fstat(descriptor).st_mode):
-        return os.fdopen(descriptor, "rb")
+        return open(path, "rb", opener=lambda *_: descriptor)  # so that it knows its name
     os.close(descriptor)
     raise OSError(errno.EINVAL, "it is not a file", os.fspath(path))
 

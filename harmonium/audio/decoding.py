@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 Decoder: TypeAlias = "Sndfile | FFmpeg"
 Found = TypeVar("Found")
 PathLike = str | os.PathLike[str]
+Sound = PathLike | BinaryIO  # a file by its path, or one that is open for reading bytes
 
 EXTENSIONS = frozenset(  # endings of the files that are taken from folders, in lower case
     {
@@ -229,7 +230,7 @@ def decode(
 
 
 def decode_windows(
-    sound: PathLike | tuple[Floats, int],
+    sound: Sound | tuple[Floats, int],
     plan: Plan | None,
     *,
     rate: int,
@@ -262,7 +263,7 @@ def decoders() -> Iterator[type[Decoder]]:
     yield FFmpeg
 
 
-def with_decoder(path: PathLike, use: Callable[[Decoder], Found]) -> Found:
+def with_decoder(path: Sound, use: Callable[[Decoder], Found]) -> Found:
     """What ``use`` finds in the sound of a file, by the first decoder that can; or AudioError."""
     reasons: dict[str, str] = {}
     with _open(path) as file:
@@ -280,9 +281,9 @@ def with_decoder(path: PathLike, use: Callable[[Decoder], Found]) -> Found:
     raise AudioError(f"{quoted(path)} cannot be decoded: {'; '.join(said)}.")
 
 
-def quoted(path: PathLike) -> str:
+def quoted(path: Sound) -> str:
     """A file's name for a message: on one line, whatever is in it."""
-    return repr(os.fsdecode(path))
+    return repr(os.fsdecode(path if isinstance(path, str | os.PathLike) else path.name))
 
 
 def mean_of_channels(frames: Floats) -> Floats:
@@ -311,10 +312,13 @@ def _check_window(rate: int, seconds: float, start: float | None) -> None:
         )
 
 
-def _open(path: PathLike) -> BinaryIO:
+def _open(path: Sound) -> BinaryIO:
     """The file, open; AudioError if it is not a readable file of bytes."""
     try:
-        buffered: Any = open_file(path)
+        if isinstance(path, str | os.PathLike):
+            buffered: Any = open_file(path)
+        else:
+            buffered = os.fdopen(os.dup(path.fileno()), "rb")
     except (OSError, ValueError) as error:  # ValueError: a null character in the name
         reason = getattr(error, "strerror", None) or error
         raise AudioError(f"{quoted(path)} cannot be opened: {reason}.") from None

@@ -23,7 +23,14 @@ from typing import Any, Self
 import numpy as np
 
 from harmonium.arrays import Floats, Ids
-from harmonium.audio.decoding import PathLike, SpreadWindows, Window, decode_windows, quoted
+from harmonium.audio.decoding import (
+    PathLike,
+    Sound,
+    SpreadWindows,
+    Window,
+    decode_windows,
+    quoted,
+)
 from harmonium.audio.extractors import Extractor, extractor_key, get_extractor
 from harmonium.engine import (
     Engine,
@@ -147,7 +154,7 @@ def extract_files(
 
 
 def features_over_time(
-    path: PathLike,
+    path: Sound,
     extractor: Extractor,
     *,
     cache: PathLike,
@@ -185,9 +192,10 @@ def features_over_time(
             progress(number + 1, len(clips))
     found = np.array(rows, np.float32)
     if key.isalnum():  # or else the sound of the file is not known
-        kept.parent.mkdir(parents=True, exist_ok=True)
-        with atomic_file(kept) as file:
-            np.save(file, found)
+        with suppress(OSError):  # the disk is full, say; then it is heard again
+            kept.parent.mkdir(parents=True, exist_ok=True)
+            with atomic_file(kept) as file:
+                np.save(file, found)
     return found[:, :2], found[:, 2:]
 
 

@@ -7,7 +7,14 @@ from pathlib import Path
 import numpy as np
 
 from harmonium.arrays import Floats
-from harmonium.audio.decoding import MIN_RATE, CannotDecode, Decoder, PathLike, with_decoder
+from harmonium.audio.decoding import (
+    MIN_RATE,
+    CannotDecode,
+    Decoder,
+    PathLike,
+    Sound,
+    with_decoder,
+)
 from harmonium.audio.extractors import decibels, hann_window, hz_to_mel
 from harmonium.files import write_atomically
 
@@ -21,7 +28,7 @@ FOLDER, VERSION = "spectra", 1  # in the cache; the version must rise when pictu
 BLOCK = 2**20  # frames that are decoded at a time
 
 
-def overview_png(path: PathLike, *, cache: PathLike, key: str) -> bytes:
+def overview_png(path: Sound, *, cache: PathLike, key: str) -> bytes:
     """A PNG of `WIDTH` × `HEIGHT`; time runs evenly from left to right, high tones are on top.
 
     It is kept in the folder ``cache``, by the ``key`` of the sound. AudioError as `decode`.

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, BinaryIO
 
 import numpy as np
 
@@ -108,6 +108,7 @@ def tags_over_time(
     named: str | Path,
     tag: str | None = None,
     progress: Progress | None = None,
+    file: BinaryIO | None = None,
 ) -> TagsOverTime:
     """Where in a file its likely tags are strongest, or this tag; see `Library.over_time`."""
     from harmonium.audio.extraction import features_over_time
@@ -117,7 +118,7 @@ def tags_over_time(
     track = None if library is None else library.tracks.find(absolute_path(path))
     extractor, key = extractor_named(tagger.extractor), track.sound if track else ""
     times, X = features_over_time(
-        path, extractor, cache=user_cache_folder(), key=key, progress=progress
+        file or path, extractor, cache=user_cache_folder(), key=key, progress=progress
     )
     P = tagger.probabilities(X, music_only=False).astype(np.float64).round(3)
     mean = P.mean(axis=0)

@@ -5,7 +5,7 @@ import os
 import sys
 import tempfile
 from contextlib import suppress
-from pathlib import Path, PurePath
+from pathlib import PurePath
 from typing import Annotated, Any, BinaryIO
 
 import numpy as np
@@ -100,10 +100,8 @@ def spectrum(service: UsedService, id: bodies.PathId, request: Request) -> Respo
         headers = {"Cache-Control": "private, max-age=3600", "ETag": f'"{found.sound[:32]}"'}
         if request.headers.get("if-none-match") == headers["ETag"]:
             return Response(status_code=304, headers=headers)
-        checked = Path(f"/dev/fd/{file.fileno()}")  # whatever takes the file's place meanwhile
-        path = checked if checked.exists() else found.path
         with service.limited("drawing", MAX_SPECTRA, wait=SPECTRUM_SECONDS):
-            picture = overview_png(path, cache=user_cache_folder(), key=found.sound)
+            picture = overview_png(file, cache=user_cache_folder(), key=found.sound)
     return Response(picture, media_type="image/png", headers=headers)
 
 
@@ -130,9 +128,8 @@ def over_time(service: UsedService, id: bodies.PathId) -> TagsOverTime:
     Tags that are unlikely everywhere are left out. The first answer for a track takes seconds.
     """
     found, file = _opened(service, id)
-    file.close()
-    with service.limited("listening", MAX_LISTENING, wait=SPECTRUM_SECONDS):
-        return service.library().over_time(found)
+    with file, service.limited("listening", MAX_LISTENING, wait=SPECTRUM_SECONDS):
+        return service.library().over_time(found, file=file)
 
 
 @router.post("/tracks/{id}/complete", tags=["tracks"])

@@ -339,35 +339,30 @@ def test_without_room_for_it_the_picture_of_a_sound_is_drawn_all_the_same(world,
     assert "No space left" in answer.json()["error"]["message"]
 
 
-def test_a_link_in_place_of_a_track_is_not_followed(world):
+@pytest.mark.parametrize("what", ["audio", "spectrum", "over-time", "cover"])
+def test_a_link_in_place_of_a_track_is_not_followed(world, monkeypatch, tmp_path, what):
     client, folder, _ = world
-    secret = folder.parent / "secret.flac"
+    monkeypatch.setenv("HARMONIUM_CACHE", str(tmp_path / "one"))
+    expected, opened = client.get(f"tracks/1/{what}").content, track_routes._opened
+    secret = tmp_path / "secret.flac"
     secret.write_bytes(sound(12))
-    (folder / "a.flac").rename(folder / "kept")
-    try:
-        (folder / "a.flac").symlink_to(secret)
-        for path in ("tracks/1/audio", "tracks/1/spectrum"):
-            assert client.get(path).status_code == 404
-    finally:
-        (folder / "kept").replace(folder / "a.flac")
-    assert client.get("tracks/1/audio").status_code == 200
 
-
-def test_a_link_that_takes_the_place_of_a_track_while_it_is_drawn_is_not_followed(
-    world, monkeypatch, tmp_path
-):
-    client, folder, _ = world
-    monkeypatch.setenv("HARMONIUM_CACHE", str(tmp_path))
-    expected, real = client.get("tracks/1/spectrum").content, track_routes.overview_png
-
-    def swap_first(path, **options):
+    def swap():
         (folder / "a.flac").rename(folder / "kept")
-        (folder / "a.flac").symlink_to(folder / "b.ogg")
-        return real(path, cache=tmp_path / "empty", key=options["key"])
+        (folder / "a.flac").symlink_to(secret)
 
-    monkeypatch.setattr(track_routes, "overview_png", swap_first)
+    def swap_when_opened(*args):
+        found = opened(*args)
+        swap()
+        return found
+
     try:
-        assert client.get("tracks/1/spectrum").content == expected
+        swap()
+        assert client.get(f"tracks/1/{what}").status_code == 404
+        (folder / "kept").replace(folder / "a.flac")
+        monkeypatch.setenv("HARMONIUM_CACHE", str(tmp_path / "another"))
+        monkeypatch.setattr(track_routes, "_opened", swap_when_opened)
+        assert client.get(f"tracks/1/{what}").content == expected
     finally:
         (folder / "kept").replace(folder / "a.flac")
 
