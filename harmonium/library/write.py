@@ -607,9 +607,11 @@ def _restore(
 ) -> bool:
     """Make a file what it was; whether it changed. A FileTagError says why it cannot be done.
 
-    ``elsewhere`` it is the file with its sound and content that is not ``taken`` for another.
+    It is the file at its path, if it is as written or was restored since; then, ``elsewhere``, any
+    with its sound that is as written and not ``taken`` for another, or else one that is restored.
     """
-    record = filetags.UndoRecord.from_bytes(file.record)
+    loaded = filetags.UndoRecord.from_bytes
+    record = loaded(file.record)
     tracks = library.tracks.with_sound(record.audio)
     if file.track_id is not None and file.track_id not in [one.id for one in tracks]:
         tracks.append(library.tracks.get(file.track_id))
@@ -626,16 +628,16 @@ def _restore(
         except FileTagError as error:
             problem = problem or error
         else:
-            undone_here = change_table.c.undoes == file.change_id
-            if changed or path == file.path or _changes_of(library, path, undone_here):
+            last = _later_records(library, file, path)[:1]
+            made_so = [one.undoes for one in last if loaded(one.record).after == record.before]
+            if changed or file.change_id in made_so or (made_so and path == file.path):
                 taken.add(path)
                 return changed
-            if _changes_of(library, path, change_table.c.undoes.is_not(None)):
+            if made_so or path == file.path:
                 restored.append(path)
     if problem is not None:
         raise problem
-    # If no copy is as written, the undo of another change that wrote the same has restored it.
-    if restored and not changed_since:
+    if elsewhere and restored and (restored[0] == file.path or not changed_since):
         taken.add(restored[0])
         return False
     # One of several copies that are not as written need not be this file.
@@ -649,20 +651,17 @@ def _restore(
         taken.add(found)
         undo = partial(filetags.undo, found, record, exact=False)
         return writer.write(known.get(found), found, undo)
-    is_later = (written_file.c.track_id == file.track_id, written_file.c.id > file.id)
-    in_force = (change_table.c.undone_by.is_(None), change_table.c.undoes.is_(None))
-    reason = "it was changed since; --fields-only restores the fields that were written"
-    if later := _changes_of(library, file.path, *is_later, *in_force):
-        reason = f"change {later[0]} wrote to it later; undo that one first"
-    raise FileTagError(reason)
+    for one in _later_records(library, file, file.path):
+        if one.track_id == file.track_id and one.undone_by is None and one.undoes is None:
+            raise FileTagError(f"change {one.change_id} wrote to it later; undo that one first")
+    raise FileTagError("it was changed since; --fields-only restores the fields that were written")
 
 
-def _changes_of(library: Library, path: str, *where: sa.ColumnElement[bool]) -> list[int]:
-    """The changes that wrote to a path, where this holds; the last one first."""
-    query = (
-        sa.select(written_file.c.change_id)
+def _later_records(library: Library, file: WrittenFile, path: str) -> Sequence[Any]:
+    """What wrote to a path later than a change to this file, the last one first."""
+    return library.fetch(
+        sa.select(written_file, change_table.c.undoes, change_table.c.undone_by)
         .join_from(written_file, change_table, change_table.c.id == written_file.c.change_id)
-        .where(written_file.c.path == stored_path(path)["path"], *where)
-        .order_by(written_file.c.change_id.desc())
+        .where(written_file.c.path == stored_path(path)["path"], written_file.c.id > file.id)
+        .order_by(written_file.c.id.desc())
     )
-    return [row.change_id for row in library.fetch(query)]

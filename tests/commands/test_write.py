@@ -587,6 +587,19 @@ def test_undo_finds_a_copy_that_was_renamed(library, place, files, same, which):
     assert kept.read_bytes() == before[1 - which]
 
 
+def test_undo_finds_a_copy_that_has_another_ones_name(library, place, files):
+    before = files[0].read_bytes()
+    run("say", "#1", "rock", "-L", place)
+    run("write", files[0], "-L", place)
+    spare = files[0].with_suffix(".spare")
+    for old, new in [(files[0], spare), (files[1], files[0]), (spare, files[1])]:
+        old.rename(new)
+    assert [read_tags(path).genre for path in files] == [(), ("rock",)]
+    index(library, extractor="timbre", engine="serial")
+    assert "1 file restored" in run("undo", "-L", place).stdout
+    assert [path.read_bytes() for path in files] == [before, before]
+
+
 def test_tags_are_written_to_the_one_that_is_asked_for(library, place, files):
     run("say", "#1", "rock", "-L", place)
     for name in (files[1], files[1].parent):
