@@ -274,15 +274,16 @@ class History(RuleBasedStateMachine):
     @rule(who=ACTOR, what=MEANWHILE, at=st.integers(1, 4), which=NUMBER)
     def write(self, who, what, at, which):
         plan = self.actors[who].plan_write(predicted=False)
-        seen, done = self.now(), {}
+        seen, done, number = self.now(), {}, None
 
         def look(n, total):
-            nonlocal seen
+            nonlocal seen, number
             path = plan.files[n - 1].change.path
             before, seen = seen, self.now()
             assert [p for p in before[0] if before[0][p] != seen[0][p]] in ([], [path])
             if before != seen:
-                self.note(self.last(), before, seen)
+                number = number or self.last()  # others may make changes after the first file
+                self.note(number, before, seen)
                 done[path] = seen[0][path]
             if n == at:
                 self.meanwhile(1 - who, what, which)
