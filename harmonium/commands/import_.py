@@ -15,7 +15,8 @@ from harmonium.commands.output import Output, printable, shortened, to_undo
 from harmonium.errors import counted
 
 if TYPE_CHECKING:
-    from harmonium.library.imports import FeatureReport, ImportReport
+    from harmonium.library import Library
+    from harmonium.library.imports import ImportReport
 
 MAX_PEOPLE = 5  # people who are named
 MAX_SHOWN = 10  # rows without a track that are shown
@@ -86,28 +87,23 @@ def import_(
     """
     from harmonium.data import read_aliases
     from harmonium.files import check_writable
-    from harmonium.library.answers import ME
 
-    out = Output(as_json)
-    which: dict[str, Any] = {"item": column(item), "artist": column(artist), "title": column(title)}
-    if features is not None:
-        if table is not None or from_files or from_beets:
-            raise typer.BadParameter("--features is an import of its own, without tags.")
-        with options.opened(library) as opened:
-            done = opened.import_features(features, **which, dry_run=dry_run)
-        _show_features(out, done, dry_run)
-        raise typer.Exit(IN_PART if done.unmatched else 0)
-    if table is None and not from_files and not from_beets:
-        raise typer.BadParameter("Name a table, or pass --from-files or --from-beets.")
-    if from_files and (table is not None or from_beets):
-        raise typer.BadParameter("Name a table or pass --from-files or --from-beets, not both.")
+    sources = [table is not None and not from_beets, from_files, from_beets, features is not None]
+    if sum(sources) != 1:
+        raise typer.BadParameter("Name one: a table, --from-files, --from-beets or --features.")
     if no_split and split is not None:
         raise typer.BadParameter("Use --split or --no-split, not both.")
-    if unmatched is not None:
-        check_writable(unmatched.expanduser())
+    which = {"item": column(item), "artist": column(artist), "title": column(title)}
+    columns = {"tag": column(tag), "user": column(user), "value": column(value)}
+    text = {"header": not no_header, "delimiter": delimiter, "encoding": encoding}
     separators = () if no_split else None if split is None else tuple(split)
     how: dict[str, Any] = {"split": separators, "replace": replace, "dry_run": dry_run}
+    out = Output(as_json)
     with options.opened(library) as opened:
+        if features is not None:
+            raise typer.Exit(_import_features(out, opened, features, dry_run, which))
+        if unmatched is not None:
+            check_writable(unmatched := unmatched.expanduser())
         if from_beets:
             from harmonium.connect.beets import import_from_beets
 
@@ -116,29 +112,22 @@ def import_(
             wanted = [name.strip() for name in fields.split(",") if name.strip()]
             report = opened.import_file_tags(wanted, person=person or "files", **how)
         else:
-            report = opened.import_tags(
-                table,
-                **which,
-                tag=column(tag),
-                user=column(user),
-                value=column(value),
-                person=person,
-                default_person=os.environ.get("HARMONIUM_PERSON") or ME,
-                aliases=None if aliases is None else read_aliases(aliases),
-                header=not no_header,
-                delimiter=delimiter,
-                encoding=encoding,
-                **how,
-            )
+            usual = os.environ.get("HARMONIUM_PERSON") or "me"
+            how |= {"aliases": aliases and read_aliases(aliases), **which, **columns, **text}
+            report = opened.import_tags(table, person=person, default_person=usual, **how)
     if unmatched is not None:
-        report.unmatched.write_csv(unmatched.expanduser())
+        report.unmatched.write_csv(unmatched)
     _show(out, report, dry_run=dry_run, replaced=replace)
     if not report.n_matched and not report.n_own:
         raise typer.Exit(NOTHING_DONE)
     raise typer.Exit(0 if report.complete else IN_PART)
 
 
-def _show_features(out: Output, report: FeatureReport, dry_run: bool) -> None:
+def _import_features(
+    out: Output, library: Library, file: Path, dry_run: bool, which: dict[str, Any]
+) -> int:
+    """Import features, and show what was done; the exit code."""
+    report = library.import_features(file, **which, dry_run=dry_run)
     out.json(report)
     verb = "would be" if dry_run else "are"
     out.say(
@@ -149,6 +138,7 @@ def _show_features(out: Output, report: FeatureReport, dry_run: bool) -> None:
     if out.form != "json":
         lines = [f"{name}: {reason}" for name, reason in report.unmatched.items()]
         out.note(*shortened(lines, MAX_SHOWN, more="; --json lists all"))
+    return IN_PART if report.unmatched else 0
 
 
 def _show(out: Output, report: ImportReport, *, dry_run: bool, replaced: bool) -> None:

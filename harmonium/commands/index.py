@@ -94,7 +94,7 @@ def index(
         out.hint(f"{counted(report.tagged, 'track')} tagged. Next: harmonium search 'calm piano'")
     problems = report.unlisted | report.unreadable
     out.failures(problems.items(), " that could not be read; --json lists all")
-    failed = [(one.name, one.problem) for one in written if one.problem]
+    failed = [(f"Saved search {one.name!r}", one.problem) for one in written if one.problem]
     out.failures(failed)
     raise typer.Exit(0 if report.complete and not failed else IN_PART)
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from harmonium.commands import IN_PART, options
+from harmonium.commands import IN_PART, exit_code, options
 from harmonium.commands.options import argument, flag, number, probability, value
 from harmonium.commands.output import Output, has_reader, to_undo
 from harmonium.errors import DataError, HarmoniumError, counted
@@ -45,26 +45,33 @@ def playlists(
     Exit codes: 0 done; 1 some were not written, or have missing tracks; 2 nothing done.
     """
     out = Output(as_json)
+    if folder is not None and to is not None:
+        raise typer.BadParameter("Name a folder or a server (--to), not both.")
     with options.opened(library) as opened:
         if delete is not None:
             out.hint(to_undo(opened.delete_search(delete)))
-        elif rename is not None:
+        if rename is not None:
             out.hint(to_undo(opened.rename_search(*rename)))
-        elif folder is not None:
+        if folder is not None:
             with out.bar("writing") as progress:
                 done = opened.write_playlists(
                     folder, rules=nsp, relative=relative, progress=progress
                 )
             out.json(done)
-            rows = [(x.name, "rules" if x.n_tracks is None else x.n_tracks, x.path) for x in done]
-            out.table(("Name", ">Tracks", "File"), [row for row in rows if row[2] is not None])
-            failed = [(one.name, one.problem) for one in done if one.problem]
+            out.table(
+                ("Name", ">Tracks", "File"), [(x.name, x.holds, x.path) for x in done if x.path]
+            )
+            failed = [(f"Saved search {one.name!r}", one.problem) for one in done if one.problem]
             out.failures(failed)
             raise typer.Exit(IN_PART if failed else 0)
-        found = opened.saved_searches()
-        if to is not None:
-            wanted = {one.name: [hit.track for hit in one.run(opened)] for one in found}
-            raise typer.Exit(_push(out, subsonic(to, password_file), wanted))
+        found, wanted, failed = opened.saved_searches(), {}, []
+        for one in found if to is not None else ():
+            try:
+                wanted[one.name] = [hit.track for hit in one.run(opened)]
+            except HarmoniumError as error:
+                failed.append((f"Saved search {one.name!r}", str(error)))
+    if to is not None and found:
+        raise typer.Exit(_push(out, subsonic(to, password_file), wanted, failed))
     empty = "No saved searches yet. `harmonium search QUERY --save NAME` saves one."
     out.show(found, {"Name": "name", "Search": "words", ">Tracks": "question.stops"}, empty)
 
@@ -110,7 +117,7 @@ def push(
             server.rescan(progress)
         out.note(f"{server.base} has scanned its folders.")
     if search:
-        raise typer.Exit(_push(out, server, {name or asked: tracks}))
+        raise typer.Exit(_push(out, server, {name or asked: tracks}, []))
 
 
 def subsonic(address: str, password_file: Path | None) -> Server:
@@ -121,22 +128,22 @@ def subsonic(address: str, password_file: Path | None) -> Server:
     return Server(address, lambda server: find_password(server, password_file, prompt))
 
 
-def _push(out: Output, server: Server, wanted: dict[str, list[Track]]) -> int:
-    """Push playlists, and list what the server does not have; the exit code."""
+def _push(
+    out: Output, server: Server, wanted: dict[str, list[Track]], failed: list[tuple[str, str]]
+) -> int:
+    """Push playlists; list those that failed, and what the server lacks; the exit code."""
     with out.bar("reading the server's songs") as progress:
         songs = server.songs((one for some in wanted.values() for one in some), progress)
-    done, problems = [], []
+    done = []
     for name, tracks in wanted.items():
         try:
             done.append(server.push(name, tracks, songs))
         except HarmoniumError as error:
-            problems.append((name, str(error)))
-    if problems and not done:
-        raise DataError(problems[0][1])
+            failed.append((name, str(error)))
     out.json([{**vars(one), "missing": [x.path for x in one.missing]} for one in done])
     for one in done:
         verb = "made" if one.is_new else "refreshed"
         out.say(f"{one.name}: {verb}, {counted(one.n_tracks, 'track')}")
     missing = {track.path for one in done for track in one.missing}
-    out.failures([*problems, *((path, "not on the server") for path in sorted(missing))])
-    return IN_PART if problems or missing else 0
+    out.failures(failed + [(path, "not on the server") for path in sorted(missing)])
+    return exit_code(len(done), len(failed) + len(missing))

@@ -10,7 +10,6 @@ import csv
 import os
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
 from io import StringIO
 from pathlib import Path
 from urllib.parse import quote
@@ -38,27 +37,25 @@ def can_be_listed(track: Track) -> bool:
     return "\n" not in track.path and "\r" not in track.path
 
 
-def playlist(tracks: Iterable[Track]) -> str:
-    """The text of a playlist: a line about each track that can be listed, and its path."""
-    lines = ["#EXTM3U"]
+def playlist(tracks: Iterable[Track], relative_to: Path | None = None) -> bytes:
+    """A playlist: a line about each track that can be listed, and its path."""
+    lines, folder = ["#EXTM3U"], None if relative_to is None else absolute_path(relative_to)
     for track in filter(can_be_listed, tracks):
         seconds = -1 if track.duration is None else round(track.duration)
         title = track.title or Path(track.path).stem
         name = f"{track.artist} - {title}" if track.artist else title
-        lines += [f"#EXTINF:{seconds},{' '.join(name.split())}", track.path]
-    return "\n".join(lines) + "\n"
+        path = track.path if folder is None else os.path.relpath(track.path, folder)
+        # A line that begins with # would be a comment.
+        path = f"./{path}" if path[0] == "#" else path
+        lines += [f"#EXTINF:{seconds},{' '.join(name.split())}", path]
+    # A path may hold bytes that are no UTF-8: they go out as they came in.
+    return os.fsencode("\n".join(lines) + "\n")
 
 
 def write_playlist(path: Path, tracks: Iterable[Track], *, relative: bool = False) -> None:
     """Write a playlist, wholly or not at all; ``relative`` paths in it begin at its own folder."""
     check_writable(path, PLAYLIST_ENDINGS)
-    if relative:
-        folder = absolute_path(path.parent)
-        paths = ((track, os.path.relpath(track.path, folder)) for track in tracks)
-        # A line that begins with # would be a comment.
-        tracks = [replace(track, path=f"./{p}" if p[0] == "#" else p) for track, p in paths]
-    # A path may hold bytes that are no UTF-8: they go out as they came in.
-    write_atomically(path, os.fsencode(playlist(tracks)))
+    write_atomically(path, playlist(tracks, path.parent if relative else None))
 
 
 def rekordbox(tracks: TaggedTracks, name: str) -> bytes:

@@ -59,6 +59,10 @@ if TYPE_CHECKING:
     from harmonium.library.write import WriteOutline, WritePlan, WriteReport
 
 Progress = Callable[[int, int], None]  # called with how much is done, and how much there is
+SEARCH_OPTIONS = (
+    *("like", "min_probability", "predicted", "owner", "order", "name", "start", "end"),
+)
+"""What a saved search keeps besides its query and its limit."""
 TrackName = int | str | Path | Track  # or "#NUMBER", a path, its end, "artist - title"
 
 
@@ -425,34 +429,38 @@ class Library:
         start, end : two tracks; finds a path by sound from one to the other, with ``limit`` stops
             that match the query
         """
-        question = self.question(
+        question = self._question(
             text,
             **{"like": like, "start": start, "end": end, "order": order, "name": name},
             **{"owner": owner, "min_probability": min_probability, "predicted": predicted},
             **{"features": features, "stops": limit},
         )
-        if limit < 1:
-            raise DataError(f"'limit' must be at least 1, got {limit}.")
         if question.is_ordered_by_sound or like is not None:
             update_sound_vectors(self, progress)
         return self.snapshot().search(question, limit, offset, count=False)
 
-    def question(self, text: str | None = None, **options: Any) -> "Question":
+    def _question(self, text: str | None, **options: Any) -> "Question":
         """What `search` and `save_search` look for; tracks may be named."""
-        named = {"like", "start", "end"} & {key for key in options if options[key] is not None}
-        if not (text or "").strip() and options.get("order") is None and not named:
+        if options["stops"] < 1:
+            raise DataError(f"'limit' must be at least 1, got {options['stops']}.")
+        text = " ".join((text or "").split())
+        named = {key for key in ("like", "start", "end") if options.get(key) is not None}
+        if not (text or named or options.get("order") or options.get("name", "").strip()):
             raise DataError("Search for tags, for tracks like another (--like), or for both.")
         options |= {key: self.track(options[key]).id for key in named}
-        return modules.snapshot.Question((text or "").strip(), **options)
+        return modules.snapshot.Question(text, **options)
 
     def save_search(
-        self, name: str, text: str | None = None, *, limit: int = 100, **options: Any
+        self, title: str, text: str | None = None, *, limit: int = 100, **options: Any
     ) -> int | None:
-        """Keep a search under a name; the number of the change, None if it is there already.
+        """Keep a search under a title; the number of the change, None if it is there already.
 
-        The options are those of `search`. Its tracks are found anew each time.
+        The options are `SEARCH_OPTIONS`, as of `search`. Its tracks are found anew each time.
         """
-        return modules.saved.save(self, name, self.question(text, **options, stops=limit))
+        if wrong := options.keys() - {*SEARCH_OPTIONS}:
+            allowed = f"'save_search' takes the options limit, {', '.join(SEARCH_OPTIONS)}"
+            raise DataError(f"{allowed}; got {', '.join(sorted(wrong))}.")
+        return modules.saved.save(self, title, self._question(text, **options, stops=limit))
 
     def saved_searches(self) -> "list[SavedSearch]":
         """The searches that have a name; `run_search` finds the tracks of one."""
@@ -474,7 +482,7 @@ class Library:
         """Write each saved search into a folder; the options are those of `saved.write_playlists`.
 
         ``rules`` writes Navidrome's .nsp instead of .m3u8 where its rules suffice, and ``relative``
-        paths relative to the folder.
+        paths relative to the folder; by default as the last time there.
         """
         path = Path(folder).expanduser()
         return [*modules.saved.write_playlists(self, path, **options)]

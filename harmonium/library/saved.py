@@ -7,16 +7,17 @@ mood or grouping of some file; the rest needs Harmonium.
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
+from hashlib import sha256
 from itertools import chain, count
 from pathlib import Path
 from typing import Any
 
 from harmonium.data.tag_names import normalise_tag
-from harmonium.errors import DataError, HarmoniumError, NotInLibraryError, did_you_mean
-from harmonium.files import write_atomically
-from harmonium.library.export import write_playlist
+from harmonium.errors import DataError, HarmoniumError, NotInLibraryError, did_you_mean, readable
+from harmonium.files import absolute_path, check_writable, write_atomically
+from harmonium.library.export import playlist
 from harmonium.library.library import Library, Progress
 from harmonium.library.search import Query
 from harmonium.library.snapshot import Question, SearchResult
@@ -25,7 +26,12 @@ from harmonium.library.store.schema import SAVED
 
 MAX_NAME = 200  # letters of a name
 RULE_FIELDS = ("genre", "mood", "grouping")  # that Navidrome reads as several values
+PLAYLISTS = "playlists"
+"""The setting: folder → (its files with their digests, whether with rules, whether relative)."""
 _NOT_IN_NAMES = re.compile(r'[/\\:*?"<>|\x00-\x1f\x7f\ud800-\udfff]')
+
+Spellings = dict[str, set[tuple[str, str]]]
+"""Tag → (field, spelling) of the files that have it."""
 
 
 @dataclass(frozen=True)
@@ -61,6 +67,13 @@ class WrittenPlaylist:
     path: str | None  # None if it was not written
     n_tracks: int | None  # None for rules, which Navidrome applies
     problem: str | None = None  # why it was not written
+    is_removed: bool = False  # as its search is gone
+
+    @property
+    def holds(self) -> int | str:
+        """How many tracks it has, or what else it is."""
+        rest = "removed" if self.is_removed else "rules"
+        return rest if self.n_tracks is None else self.n_tracks
 
 
 def saved_searches(library: Library) -> list[SavedSearch]:
@@ -117,42 +130,76 @@ def write_playlists(
     library: Library,
     folder: Path,
     *,
-    rules: bool = False,
-    relative: bool = False,
+    rules: bool | None = None,
+    relative: bool | None = None,
     progress: Progress | None = None,
 ) -> Iterator[WrittenPlaylist]:
-    """Write each saved search as .m3u8, or with ``rules`` as .nsp where Navidrome's suffice."""
+    """Write each saved search as .m3u8, or with ``rules`` as .nsp where Navidrome's suffice.
+
+    None is as the last time in this folder. Files of searches that are gone are removed. A file
+    that somebody else wrote or changed stays as it is.
+    """
     folder.mkdir(parents=True, exist_ok=True)
-    searches, taken = saved_searches(library), set[str]()
-    spelt = _spellings(library) if rules and searches else {}
-    for done, one in enumerate(searches):
-        safe = _NOT_IN_NAMES.sub("_", one.name).strip(". ") or "_"
-        names = chain([safe], (f"{safe} {n}" for n in count(2)))
-        stem = next(name for name in names if name.casefold() not in taken)
-        taken.add(stem.casefold())
-        rule = navidrome_rules(library, one, spelt) if rules else None
-        path = folder / f"{stem}{'.m3u8' if rule is None else '.nsp'}"
-        try:
-            if rule is not None:
-                write_atomically(path, json.dumps(rule, indent=1, ensure_ascii=False).encode())
-                yield WrittenPlaylist(one.name, str(path), None)
-            else:
-                tracks = [hit.track for hit in one.run(library)]
-                write_playlist(path, tracks, relative=relative)
-                yield WrittenPlaylist(one.name, str(path), len(tracks))
-        except HarmoniumError as error:
-            yield WrittenPlaylist(one.name, None, None, str(error))
-        if progress:
-            progress(done + 1, len(searches))
+    folders, place = library.settings.get(PLAYLISTS, {}), absolute_path(folder)
+    files, *last = folders.get(place, ({}, False, False))
+    rules = last[0] if rules is None else rules
+    relative = last[1] if relative is None else relative
+    searches, taken, kept = saved_searches(library), set[str](), set[str]()
+    spelt = _spellings(library) if rules and searches else None
+    try:
+        for done, one in enumerate(searches):
+            safe = _NOT_IN_NAMES.sub("_", one.name).strip(". ") or "_"
+            names = chain([safe], (f"{safe} {n}" for n in count(2)))
+            stem = next(name for name in names if name.casefold() not in taken)
+            taken.add(stem.casefold())
+            try:
+                ending, content, n = _made(library, one, spelt, folder if relative else None)
+                path = folder / f"{stem}{ending}"
+                _write(path, content, files)
+                kept.add(path.name)
+                yield WrittenPlaylist(one.name, str(path), n)
+            except HarmoniumError as error:
+                kept |= {f"{stem}.nsp", f"{stem}.m3u8"}
+                yield WrittenPlaylist(one.name, None, None, str(error))
+            if progress:
+                progress(done + 1, len(searches))
+        for path in [folder / name for name in sorted(files.keys() - kept)]:
+            if files.pop(path.name) == _digest(path):
+                path.unlink()
+                yield WrittenPlaylist(path.stem, str(path), None, is_removed=True)
+    finally:
+        library.settings.set(PLAYLISTS, folders | {place: (files, rules, relative)})
+
+
+def _made(
+    library: Library, saved: SavedSearch, spelt: Spellings | None, folder: Path | None
+) -> tuple[str, bytes, int | None]:
+    """The ending of a search's file, what it holds, and how many tracks; None for rules."""
+    if spelt is not None and (rule := navidrome_rules(library, saved, spelt)) is not None:
+        return ".nsp", json.dumps(rule, indent=1, ensure_ascii=False).encode(), None
+    tracks = [hit.track for hit in saved.run(library)]
+    return ".m3u8", playlist(tracks, folder), len(tracks)
+
+
+def _write(path: Path, content: bytes, files: dict[str, str]) -> None:
+    """Write a playlist, but not over what somebody else wrote."""
+    check_writable(path)
+    new = sha256(content).hexdigest()
+    if _digest(path) not in (None, files.get(path.name), new):
+        whose = f"'{readable(path)}' is not as this library wrote it."
+        raise DataError(f"{whose} Rename or remove the file, or rename the search.")
+    write_atomically(path, content)
+    files[path.name] = new
+
+
+def _digest(path: Path) -> str | None:
+    return sha256(path.read_bytes()).hexdigest() if path.exists() else None
 
 
 def navidrome_rules(
-    library: Library, saved: SavedSearch, spelt: Mapping[str, set[tuple[str, str]]]
+    library: Library, saved: SavedSearch, spelt: Spellings
 ) -> dict[str, Any] | None:
-    """The rules of a .nsp file; None if Navidrome's cannot express the search.
-
-    ``spelt`` is tag → (field, spelling) in the files.
-    """
+    """The rules of a .nsp file; None if Navidrome's cannot express the search."""
     asked = saved.question
     plain = Question(asked.text, min_probability=asked.min_probability, stops=asked.stops)
     if not asked.text or asked != plain:
@@ -166,9 +213,7 @@ def navidrome_rules(
     return {"name": saved.name, "comment": asked.text, **rule, "limit": asked.stops}
 
 
-def _rule(
-    query: Query, spelt: Mapping[str, set[tuple[str, str]]], negated: bool = False
-) -> dict[str, Any]:
+def _rule(query: Query, spelt: Spellings, negated: bool = False) -> dict[str, Any]:
     """The rule of a query; a KeyError if a part of it is in no file."""
     if query.operator == "NOT":
         return _rule(query.parts[0], spelt, not negated)
@@ -180,9 +225,8 @@ def _rule(
     return parts[0] if len(parts) == 1 else {"all" if negated else "any": parts}
 
 
-def _spellings(library: Library) -> dict[str, set[tuple[str, str]]]:
-    """Tag → (field, spelling) of the files that have it."""
-    found: dict[str, set[tuple[str, str]]] = {}
+def _spellings(library: Library) -> Spellings:
+    found: Spellings = {}
     for track in library.tracks.all():
         for name in RULE_FIELDS:
             for spelling in track.file_tags.get(name, ()):

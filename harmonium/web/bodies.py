@@ -82,7 +82,7 @@ class Said(Answers):
 
 
 class NewName(Asked):
-    """The new name of a tag."""
+    """The new name of a tag or a saved search."""
 
     to: TagName
 

@@ -18,7 +18,6 @@ from harmonium.library.edits import RenamedTag
 from harmonium.library.export import playlist
 from harmonium.library.imports import ImportReport
 from harmonium.library.index import kept_extractor
-from harmonium.library.paths import MAX_STOPS
 from harmonium.library.saved import MAX_NAME
 from harmonium.library.saved import save as save_search
 from harmonium.library.snapshot import ORDERS, Question, SearchResult
@@ -170,7 +169,7 @@ def _question(
     ] = None,
     stops: Annotated[
         int,
-        Query(ge=2, le=MAX_STOPS, description="Tracks of a path, of a smooth order, or to save."),
+        Query(ge=1, le=MAX_ID, description="Tracks of a path, a smooth order, or to save."),
     ] = 20,
 ) -> Question:
     whose = None if owner == "all" else owner
@@ -210,7 +209,7 @@ def make_playlist(
     snapshot = service.snapshot()
     tracks = snapshot.library.tracks.many(snapshot.find(question).first(limit))
     headers = {"Content-Disposition": 'attachment; filename="harmonium.m3u8"'}
-    return Response(os.fsencode(playlist(tracks)), media_type="audio/x-mpegurl", headers=headers)
+    return Response(playlist(tracks), media_type="audio/x-mpegurl", headers=headers)
 
 
 @router.get("/searches", tags=["search"], response_model=bodies.SavedSearches)
@@ -225,6 +224,7 @@ def searches(service: UsedService) -> dict[str, Any]:
 def _asked(question: Question) -> dict[str, Any]:
     """The parameters of a search that are not the usual ones."""
     names, usual = {"text": "q", "start": "from", "end": "to"}, Question()._asdict()
+    usual["min_probability"] = None  # which depends on the page
     given = question._asdict().items()
     return {names.get(key, key): value for key, value in given if value != usual[key]}
 
@@ -233,6 +233,14 @@ def _asked(question: Question) -> dict[str, Any]:
 def save(service: UsedService, question: AskedQuestion, title: SearchTitle) -> dict[str, Any]:
     """Save a search, with the parameters of `/search`, in place of one with this title."""
     return {"change": save_search(service.library(), title, question)}
+
+
+@router.post("/searches/rename", tags=["search"], response_model=bodies.ChangeNumber)
+def rename_search(
+    service: UsedService, title: SearchTitle, asked: bodies.NewName
+) -> dict[str, Any]:
+    """Rename a saved search."""
+    return {"change": service.library().rename_search(title, asked.to)}
 
 
 @router.delete("/searches", tags=["search"], response_model=bodies.ChangeNumber)

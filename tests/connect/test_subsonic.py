@@ -67,6 +67,7 @@ def test_a_search_is_a_playlist_on_the_server_and_is_refreshed(served, client):
         library.save_search("Loud", "rock", min_probability=0.3)
         library.save_search("Ça/va", "calm", min_probability=0.3)
         library.save_search("Gone", "calm rock", min_probability=0.3)
+        library.settings.set("search:Ro", {"text": "none such"})
         library.forget(str(served.other))
     done = run_main("push", "Loud", "--json", *served.common)
     assert done.exit_code == 0, done.stderr
@@ -77,9 +78,10 @@ def test_a_search_is_a_playlist_on_the_server_and_is_refreshed(served, client):
     done = run_main("playlists", *served.common)
     assert done.exit_code == 1
     assert "The playlist 'Gone' stays as it is: it is empty." in " ".join(done.stderr.split())
+    assert done.stderr.startswith("Saved search 'Ro': No track has the tag none")
     assert {name: len(some) for name, some in playlists(client).items()} == {"Loud": 2, "Ça/va": 1}
     lists = served.place.with_name("lists")
-    assert run_main("index", "--playlists", lists, "-L", served.place).exit_code == 0
+    assert run_main("index", "--playlists", lists, "-L", served.place).exit_code == 1
     assert sorted(path.name for path in lists.iterdir()) == ["Gone.m3u8", "Loud.m3u8", "Ça_va.m3u8"]
 
 

@@ -88,7 +88,7 @@ def test_a_playlist_has_a_line_about_each_track_and_its_path(tmp_path):
         track(4, "/d\r.ogg"),
     ]
     assert export.playlist(tracks) == (
-        "#EXTM3U\n#EXTINF:62,Ann Bob - Song\n/a/b.ogg\n#EXTINF:-1,c d\n/a/c d.ogg\n"
+        b"#EXTM3U\n#EXTINF:62,Ann Bob - Song\n/a/b.ogg\n#EXTINF:-1,c d\n/a/c d.ogg\n"
     )
     file = tmp_path / "list.m3u8"
     export.write_playlist(file, [track(1, os.fsdecode(b"/caf\xe9.mp3"), title="Café")])

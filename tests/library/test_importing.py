@@ -402,9 +402,6 @@ def test_the_command_says_what_was_imported_and_what_was_not(tmp_path):
     assert done.exit_code == 1
     assert "The features of 3 tracks are imported:e, 3 numbers each." in done.stdout
     assert done.stderr == "nowhere.ogg: no such track\n"
-    done = run("import", "tags.csv", "--features", table, "-L", place)
-    assert done.exit_code == 2
-    assert "is an import of its own" in done.stderr
 
 
 # Kinds of tags

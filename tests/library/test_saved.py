@@ -61,6 +61,10 @@ def test_a_saved_search_finds_its_tracks_anew_and_its_changes_can_be_undone(sear
     }.items():
         with pytest.raises(error):
             getattr(library, wrong[0])(*wrong[1:])
+    with pytest.raises(DataError, match="got minimum"):
+        library.save_search("x", "jazz", minimum=0.3)
+    library.save_search("Named", name="song", limit=3)
+    assert library.saved_searches()[3].words == "“song”"
 
 
 def test_playlists_are_files_or_rules_for_navidrome(searches, tmp_path):
@@ -71,8 +75,12 @@ def test_playlists_are_files_or_rules_for_navidrome(searches, tmp_path):
     assert [one.n_tracks for one in written] == [5, 4, 7, 5]
     lines = (folder / "Way.m3u8").read_text(encoding="utf-8").splitlines()
     assert [lines[2], lines[-1]] == ["/music/000.ogg", "/music/009.ogg"]
-    written = {one.name: one for one in searches.write_playlists(folder, rules=True)}
-    assert {name for name, one in written.items() if one.n_tracks is None} == {"A/B", "Evening"}
+    written = searches.write_playlists(folder, rules=True)
+    kinds = {("A/B", "rules"), ("a_b", 4), ("Evening", "rules"), ("Way", 5)}
+    assert {(one.name, one.holds) for one in written[:4]} == kinds
+    assert [(one.path, one.holds) for one in written[4:]] == [
+        (str(folder / name), "removed") for name in ("A_B.m3u8", "Evening.m3u8")
+    ]
     jazz = [{"is": {"genre": name}} for name in ("Jazz", "jazz")]
     assert json.loads((folder / "Evening.nsp").read_text(encoding="utf-8")) == {
         "name": "Evening",
@@ -86,6 +94,28 @@ def test_playlists_are_files_or_rules_for_navidrome(searches, tmp_path):
     rule = json.loads((folder / "A_B.nsp").read_text(encoding="utf-8"))
     calm = {"mood": "Mellow"}
     assert rule["any"] == [{"is": calm}, {"all": [{"any": jazz}, {"isNot": calm}]}]
+
+
+def test_only_files_that_the_library_wrote_are_replaced_or_removed(searches, tmp_path):
+    (tmp_path / "Way.m3u8").write_text("my own")
+    written = {one.name: one for one in searches.write_playlists(tmp_path, relative=True)}
+    assert "not as this library wrote it" in written["Way"].problem
+    (tmp_path / "A_B.m3u8").write_text("changed")
+    (tmp_path / "copy.m3u8").write_bytes((tmp_path / "a_b 2.m3u8").read_bytes())
+    for name in ("A/B", "a_b", "Way"):
+        searches.delete_search(name)
+    searches.settings.set("search:Evening", {"text": "such"})
+    searches.save_search("New", "jazz", limit=2)
+    broken, new, gone = searches.write_playlists(tmp_path)
+    assert (broken.name, broken.path) == ("Evening", None)
+    assert "the tag such" in broken.problem
+    assert (gone.name, gone.holds, new.holds) == ("a_b 2", "removed", 2)
+    left = {"A_B.m3u8", "copy.m3u8", "Evening.m3u8", "New.m3u8", "Way.m3u8"}
+    assert {path.name for path in tmp_path.glob("*.m3u8")} == left
+    assert "\n../" in (tmp_path / "New.m3u8").read_text()  # relative, as the last time
+    assert [(tmp_path / f"{name}.m3u8").read_text() for name in ("Way", "A_B")] == [
+        *("my own", "changed")
+    ]
 
 
 def test_the_commands_save_list_write_rename_and_delete(searches, place, tmp_path):

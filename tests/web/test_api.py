@@ -93,6 +93,14 @@ def test_a_path_is_found_and_saved_as_a_search(client, place):
     assert [hit["id"] for hit in found] == path
     with Library.open(place) as library:
         assert [hit.track.id for hit in library.run_search("Way")] == path
+        library.save_search("All", "jazz", limit=1000)
+    all_, _ = client.get("searches").json()["searches"]
+    assert all_["query"] == {"q": "jazz", "min_probability": 0, "stops": 1000}
+    assert client.get("search", params=all_["query"]).json()["total"] == 60
+    for new, status in (("Way", 422), ("Jazz", 200), ("Way 2", 404)):
+        done = client.post("searches/rename", params={"title": "All"}, json={"to": new})
+        assert done.status_code == status
+    assert client.delete("searches", params={"title": "Jazz"}).status_code == 200
     assert client.put("searches", params={"title": "x", "q": "none such"}).status_code == 404
     assert client.delete("searches", params={"title": "x"}).status_code == 404
     assert client.delete("searches", params={"title": "Way"}).json()["change"] > change

@@ -83,7 +83,7 @@ def test_a_result_is_a_playlist_and_leads_to_what_is_alike(page, address):
     expect(page.locator(".hit-score").first).to_contain_text("%")
 
 
-def test_a_path_is_saved_opened_and_deleted(page, address):
+def test_a_path_is_saved_opened_renamed_and_deleted(page, address):
     go(page, address, "#/search?like=3")
     page.get_by_role("link", name="Path from here").click()
     expect(page.locator(".around")).to_contain_text("choose where the path from Song 12 ends")
@@ -102,8 +102,11 @@ def test_a_path_is_saved_opened_and_deleted(page, address):
     page.get_by_role("link", name="Way home").click()
     expect(titles).to_have_count(10)
     expect(titles.last).to_have_text("Song 44")
-    page.get_by_role("button", name="Delete Way home").click()
-    expect(page.get_by_role("link", name="Way home")).to_have_count(0)
+    page.get_by_role("button", name="Rename Way home").click()
+    page.get_by_role("textbox", name="Name").fill("Way back")
+    page.get_by_role("dialog").get_by_role("button", name="Rename").click()
+    page.get_by_role("button", name="Delete Way back").click()
+    expect(page.get_by_role("link", name="Way")).to_have_count(0)
 
 
 @pytest.fixture(scope="module")

@@ -23,8 +23,8 @@ const MAX_AGAIN = 500;
 const found = cell({ key: null, total: 0, hits: [], facets: [] });
 
 /** The parameters of the routes search, facets and playlist. */
-const filterOf = ({ q, name, like, from, to, stops, order, min_probability }) => ({
-  q, name, like, min_probability: min_probability ?? minProbability(q),
+const filterOf = ({ q, name, like, from, to, stops, order, min_probability, owner, predicted }) => ({
+  q, name, like, owner, predicted, min_probability: min_probability ?? minProbability(q),
   ...(from && to ? { from, to, stops: stops ?? STOPS[1] } : order === "smooth" ? { order, stops: stops ?? SMOOTH } : {}),
 });
 
@@ -134,8 +134,9 @@ function SearchBox({ params, show, features }) {
     const asked = params.q ?? params.name ?? "";
     setText((old) => (old.trim() === asked.trim() ? old : asked));
   }, [params.q, params.name]);
-  const search = (q) => show({ q: q.trim(), name: null, order: null, min_probability: null });
-  const byName = (name) => show({ name: name.trim(), q: null, order: null, min_probability: null });
+  const usual = { order: null, min_probability: null, owner: null, predicted: null };
+  const search = (q) => show({ ...usual, q: q.trim(), name: null });
+  const byName = (name) => show({ ...usual, name: name.trim(), q: null });
   const complete = (whole, tag) => {
     const piece = lastPiece(whole, tags());
     const start = whole.slice(0, whole.length - piece.length).replace(/"$/, "");
@@ -203,6 +204,8 @@ function Facets({ facets: counted, total, q, show, known }) {
 
 function Notes({ state, params, show }) {
   const notes = [];
+  if (params.predicted) notes.push(html`<p>Only tracks that the model adds. <button class="link" onClick=${() => show({ predicted: null })}>Show all</button></p>`);
+  if (params.owner) notes.push(html`<p>Only tags ${params.owner === "own" ? "learnt from this library" : "of the built-in model"}. <button class="link" onClick=${() => show({ owner: null })}>Use all</button></p>`);
   if (state.people_only?.length) {
     notes.push(html`<p>The model has not learnt ${listed(state.people_only.map((tag) => `“${tag}”`))}; only tracks that people tagged are found.</p>`);
   }
