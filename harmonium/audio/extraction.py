@@ -23,14 +23,7 @@ from typing import Any, Self
 import numpy as np
 
 from harmonium.arrays import Floats, Ids
-from harmonium.audio.decoding import (
-    PathLike,
-    Sound,
-    SpreadWindows,
-    Window,
-    decode_windows,
-    quoted,
-)
+from harmonium.audio.decoding import PathLike, Sound, SpreadWindows, Window, decode_windows, quoted
 from harmonium.audio.extractors import Extractor, extractor_key, get_extractor
 from harmonium.engine import (
     Engine,

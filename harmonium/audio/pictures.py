@@ -7,14 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from harmonium.arrays import Floats
-from harmonium.audio.decoding import (
-    MIN_RATE,
-    CannotDecode,
-    Decoder,
-    PathLike,
-    Sound,
-    with_decoder,
-)
+from harmonium.audio.decoding import MIN_RATE, CannotDecode, Decoder, PathLike, Sound, with_decoder
 from harmonium.audio.extractors import decibels, hann_window, hz_to_mel
 from harmonium.files import write_atomically
 

@@ -522,8 +522,8 @@ def _completed(
         for track, tags in observed.items()
         if tags
     }
-    rows = {track: steps for track, (_, steps) in stored.items()}
-    new = [track for track, one in digests.items() if stored.get(track, ("",))[0] != one]
+    rows = {track: steps for track, (_, steps) in stored.items() if len(steps) == len(places)}
+    new = [track for track, one in digests.items() if (track in rows and stored[track][0]) != one]
     ids, X = library.tracks.features(new, extractor=model.extractor)
     if len(ids):
         tagger, Y = Tagger(model), np.full((len(ids), len(places)), np.nan, np.float32)

@@ -383,14 +383,11 @@ class Snapshot:
 
     def trained_columns(self, tags: Places, ids: Ids) -> Iterable[Floats]:
         """The probabilities of tracks (n,), tag by tag, as the model was trained."""
-        if not self._is_warm:
-            for some in batches(tags.tolist(), N_READ):  # never all of it in memory
-                yield from self.probabilities(ids, some, refined=False).T
+        if self._is_warm and np.array_equal(self.trained.ids, ids):
+            yield from (unpacked(self.trained.steps[j]) for j in tags.tolist())
             return
-        found = self.trained
-        at, same = np.searchsorted(found.ids, ids), np.array_equal(found.ids, ids)
-        for j in tags.tolist():
-            yield unpacked(found.steps[j] if same else found.steps[j][at])
+        for some in batches(tags.tolist(), N_READ):  # never all of it in memory
+            yield from self.probabilities(ids, some, refined=False).T
 
     def probabilities(
         self, ids: Ids, tags: Sequence[int] | None = None, *, refined: bool = True

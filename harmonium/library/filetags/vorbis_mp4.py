@@ -8,7 +8,7 @@ writes the atoms of MP4, and moves the offsets of the sound.
 
 import struct
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, BinaryIO, TypeAlias
 
 from mutagen import MutagenError
@@ -43,6 +43,8 @@ from harmonium.library.filetags.id3 import end_before_id3v1, leading_tags
 
 _PLACES = {name: (name.upper(),) for name in (*FIELDS, *OWN_FIELDS, *TEXT_FIELDS)}
 _COMMENT_PLACES: dict[str, Values] = _PLACES | {COMMENT: ("COMMENT", "DESCRIPTION")}
+_KNOWN_KEYS = {place for places in _COMMENT_PLACES.values() for place in places}
+MAX_COMMENTS = 100_000
 
 
 def take_apart(data: bytes) -> tuple[bytes, list[bytes], bytes]:
@@ -57,7 +59,9 @@ def take_apart(data: bytes) -> tuple[bytes, list[bytes], bytes]:
 
     vendor, start = part(0)
     entries, at = [], start + 4
-    for _ in range(int.from_bytes(data[start:at], "little")):
+    if (count := int.from_bytes(data[start:at], "little")) > MAX_COMMENTS:
+        raise FileProblem(f"it has more than {MAX_COMMENTS:,} Vorbis comments")
+    for _ in range(count):
         entry, at = part(at)
         entries.append(entry)
     return vendor, entries, data[at:]
@@ -70,9 +74,9 @@ def read_comments(format: str, data: bytes | None, **about: Any) -> FileTags:
     found: dict[str, list[str]] = {}
     try:
         for entry in take_apart(data)[1]:
-            value = decoded(entry.partition(b"=")[2])
-            if value.strip():
-                found.setdefault(_key(entry), []).append(value)
+            key = _key(entry)  # pictures, for one, may be large
+            if key in _KNOWN_KEYS and (value := decoded(entry.partition(b"=")[2])).strip():
+                found.setdefault(key, []).append(value)
     except FileProblem as error:
         return FileTags.of(format, None, {}, _COMMENT_PLACES, str(error), **about)
     values = {key: tuple(some) for key, some in found.items()}
@@ -185,8 +189,10 @@ class Ogg(Format):
     def read(self, file: BinaryIO, options: Id3Options) -> FileTags:
         """What the comments of the first stream of this codec say."""
         packet = OggPage.to_packets(_comment_pages(file, self.first))[0]
-        duration = duration_of(lambda opened: self.kind(opened).info, file)
-        return read_comments(self.name, self._comments(packet), duration=duration)
+        tags = read_comments(self.name, self._comments(packet))
+        if tags.obstacle:  # Mutagen reads the comments as well, however many there are
+            return tags
+        return replace(tags, duration=duration_of(lambda opened: self.kind(opened).info, file))
 
     def write(self, source: BinaryIO, target: BinaryIO, edits: Edits, options: Id3Options) -> None:
         """Replace the packet; Mutagen renumbers the pages after it where their number grows."""

@@ -184,14 +184,27 @@ def test_chapters_in_chapters_are_passed_over(tmp_path):
     assert tags_of(tmp_path, tag + untagged("mp3")).genre == ("Jazz",)
 
 
-def test_very_many_comments_are_noted_and_not_kept(tmp_path):
-    file = mutagen.File(io.BytesIO(untagged("ogg")))
-    file["comment"] = ["ab"] * 700_000
-    whole = io.BytesIO(untagged("ogg"))
+def ogg_with(**comments):
+    file, whole = mutagen.File(io.BytesIO(untagged("ogg"))), io.BytesIO(untagged("ogg"))
+    file.update(comments)
     file.save(whole)
-    tags = tags_of(tmp_path, whole.getvalue())
-    assert "more than 1,048,576 characters" in tags.obstacle
-    assert tags.comment == ()
+    return whole.getvalue()
+
+
+def test_very_many_comments_are_noted_and_not_kept(tmp_path):
+    for values, problem in (
+        (["ab"] * 700_000, "more than 100,000 Vorbis comments"),
+        (["a" * 1100] * 1000, "more than 1,048,576 characters"),
+    ):
+        tags = tags_of(tmp_path, ogg_with(comment=values, genre=["rock"]))
+        assert problem in tags.obstacle
+        assert tags.comment == tags.genre == ()
+
+
+def test_a_large_picture_among_the_comments_does_not_count(tmp_path):
+    tags = tags_of(tmp_path, ogg_with(metadata_block_picture=["QUJD" * 10**6], genre=["rock"]))
+    assert tags.genre == ("rock",)
+    assert tags.obstacle is None
 
 
 def test_the_genre_numbers_of_mp4_are_read(tmp_path):
