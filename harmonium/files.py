@@ -6,6 +6,7 @@ import secrets
 import shutil
 import sqlite3
 import stat
+import tempfile
 import time
 import tomllib
 from collections.abc import Iterator, Sequence
@@ -101,6 +102,20 @@ def try_lock(descriptor: int, *, wait: bool = False) -> bool:
     except OSError:
         return True
     return True
+
+
+@contextmanager
+def temporary_folder(prefix: str) -> Iterator[Path]:
+    """A temporary folder; those with the same prefix that killed processes left are removed."""
+    for old in Path(tempfile.gettempdir()).glob(f"{prefix}*"):
+        with suppress(OSError), (old / "lock").open("r+b") as lock:
+            if try_lock(lock.fileno()):
+                shutil.rmtree(old)
+    with tempfile.TemporaryDirectory(prefix=prefix, ignore_cleanup_errors=True) as made:
+        folder = Path(made)
+        with (folder / "lock").open("wb") as lock:
+            try_lock(lock.fileno(), wait=True)
+            yield folder
 
 
 def enable_write_ahead_log(database: sqlite3.Connection, seconds: float) -> None:

@@ -10,11 +10,9 @@ If several people tagged the same tracks, labels are also smoothed: what would a
 import operator
 import time
 from collections.abc import Callable, Sequence
-from contextlib import suppress
+from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from functools import reduce
-from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -26,6 +24,7 @@ from harmonium.arrays import Arrays, Doubles, Floats, Ids, Mask
 from harmonium.data.tag_names import NO_TAG, GenreTree, kind_of
 from harmonium.engine import Engine
 from harmonium.errors import DataError
+from harmonium.files import temporary_folder
 from harmonium.library import tagger
 from harmonium.library.learning.examples import (
     MIN_EXAMPLES,
@@ -106,9 +105,9 @@ def train(
         if progress:
             progress(what, 0, 0)
 
-    with TemporaryDirectory(prefix="harmonium-train-", ignore_cleanup_errors=True) as folder:
+    with ExitStack() as stack:
         step("Reading")
-        task = _Task.read(library, options, Path(folder))
+        task = _Task.read(library, options, stack)
         step("First model")
         in_use = library.models.current(whole=False)
         answer = task.first_answer()
@@ -149,8 +148,8 @@ class _Task:
     more: Arrays = field(default_factory=dict)  # further arrays of the model
 
     @classmethod
-    def read(cls, library: Library, options: TrainingOptions, folder: Path) -> "_Task":
-        """Read the training data; large tables go to files in the folder."""
+    def read(cls, library: Library, options: TrainingOptions, stack: ExitStack) -> "_Task":
+        """Read the training data; large tables go to a folder that the stack removes."""
         began, extractor = time.perf_counter(), library.settings.get(EXTRACTOR)
         if extractor is None:
             raise DataError(
@@ -197,10 +196,8 @@ class _Task:
             votes = judged.slice(int(first), int(last - first))
             return label_matrix(votes, some, tags, only_answered=answered, unknown=unknown)
 
-        where = folder if len(ids) > MAX_IN_MEMORY else None
-        if where is None:
-            with suppress(OSError):  # or else it would stay where training is killed
-                folder.rmdir()
+        is_large = len(ids) > MAX_IN_MEMORY
+        where = stack.enter_context(temporary_folder("harmonium-train-")) if is_large else None
         examples, grouped_by = read_training_set(library, extractor, ids, labels, tags, where)
         people = (opinions, judged, answered, excluded)
         return cls(library, options, extractor, *people, ids, examples, grouped_by, began)

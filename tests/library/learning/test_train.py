@@ -7,6 +7,7 @@ import shutil
 import signal
 import tempfile
 import warnings
+from contextlib import ExitStack
 from types import SimpleNamespace
 
 import numpy as np
@@ -20,6 +21,7 @@ from some_tracks import a_model
 
 from harmonium.errors import DataError, TrainingInterrupted, TrainingWarning
 from harmonium.evaluation import grouped_folds
+from harmonium.files import try_lock
 from harmonium.library import Library
 from harmonium.library.learning import examples as examples_module
 from harmonium.library.learning import fitting
@@ -107,7 +109,7 @@ def test_an_interruption_keeps_the_first_answer(library, tmp_path, monkeypatch):
     told = []
 
     def note(model):
-        assert not list(tmp_path.glob("harmonium-train-*"))  # nothing is left if it is killed
+        assert not list(tmp_path.glob("harmonium-train-*"))
         told.append(model)
 
     with pytest.raises(KeyboardInterrupt):
@@ -327,18 +329,24 @@ def test_a_library_larger_than_memory_is_learnt_from_as_a_whole(tmp_path, monkey
     monkeypatch.setattr(fitting, "MAX_TO_SEARCH", 40)
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     used = []
-    with Library.open(tmp_path / "library.db") as library:
+    killed, running = (tmp_path / f"harmonium-train-{name}" for name in ("killed", "running"))
+    for folder in (killed, running):
+        folder.mkdir()
+        (folder / "lock").touch()
+    with Library.open(tmp_path / "library.db") as library, (running / "lock").open() as lock:
+        try_lock(lock.fileno())
         ids, X, truth = small_library.fill(library, 120, tagged=90, people=people)
         n_tagged = len(library.opinions.triples()["track_id"].unique())
 
         def watch(what, done, total):
-            (folder,) = tmp_path.glob("harmonium-train-*")
-            used.append({path.name for path in folder.iterdir()})
+            if what != "Reading":
+                (folder,) = {*tmp_path.glob("harmonium-train-*")} - {running}
+                used.append({path.name for path in folder.iterdir()})
 
         stored = train_module.train(library, progress=watch)
-    assert used[-1] == {"X.npy"}
+    assert used[-1] == {"X.npy", "lock"}
     assert stored.report["smoothing_tried"] == (len(people) > 1)
-    assert not list(tmp_path.glob("harmonium-train-*"))
+    assert list(tmp_path.glob("harmonium-train-*")) == [running]
     assert stored.report["tracks"] == n_tagged > 80
     examples = {tag["tag"]: tag["examples"] for tag in stored.report["tags"]}
     assert sum(stored.report["calibration"]["n"]) == n_tagged * len(stored.vocabulary)
@@ -366,9 +374,7 @@ def test_a_worker_that_does_not_see_the_files_leaves_the_fit_to_the_caller(tmp_p
     assert model.held_out_.shape == truth.shape
 
 
-def test_tracks_of_which_only_a_word_without_meaning_is_said_are_unknown_for_genres(
-    library, tmp_path
-):
+def test_tracks_of_which_only_a_word_without_meaning_is_said_are_unknown_for_genres(library):
     ids, *_ = small_library.fill(library, tagged=0, people=())
     with library.begin():
         change = new_change(library)
@@ -382,7 +388,7 @@ def test_tracks_of_which_only_a_word_without_meaning_is_said_are_unknown_for_gen
         dataclasses.replace(library.tracks.get(43), file_tags={"genre": ["Unknown"]})
     )
     options = TrainingOptions(min_examples=2)
-    task = train_module._Task.read(library, options, tmp_path)
+    task = train_module._Task.read(library, options, ExitStack())
     assert 41 not in task.ids
     assert "other" not in task.examples.tags
     jazz = task.examples.Y[:, task.examples.tags.index("jazz")]
@@ -390,7 +396,7 @@ def test_tracks_of_which_only_a_word_without_meaning_is_said_are_unknown_for_gen
     assert not np.isnan(jazz[~np.isin(task.ids, [42, 43])]).any()
 
 
-def test_a_genre_in_a_file_says_nothing_about_moods(library, tmp_path):
+def test_a_genre_in_a_file_says_nothing_about_moods(library):
     ids, *_ = small_library.fill(library, tagged=0, people=())
     say = library.opinions.say
     with library.begin():
@@ -403,7 +409,7 @@ def test_a_genre_in_a_file_says_nothing_about_moods(library, tmp_path):
         for number in range(1, 21):
             say("ann", number, ["calm", "jazz"] if number % 2 else ["own", "rock"], change=change)
         say("ann", 21, absent=["calm"], change=library.changes.begin("review", ""))
-    task = train_module._Task.read(library, TrainingOptions(), tmp_path)
+    task = train_module._Task.read(library, TrainingOptions(), ExitStack())
     labels = dict(zip(task.examples.tags, task.examples.Y.T, strict=True))
     assert labels["calm"][:21].tolist() == [1, 0] * 10 + [0]  # described, and answered
     assert np.isnan(labels["calm"][21:]).all()
@@ -411,7 +417,7 @@ def test_a_genre_in_a_file_says_nothing_about_moods(library, tmp_path):
     with library.begin():
         for number in range(1, 21):
             say("bob", number, ["calm"], change=new_change(library))
-    task = train_module._Task.read(library, TrainingOptions(min_share=0), tmp_path)
+    task = train_module._Task.read(library, TrainingOptions(min_share=0), ExitStack())
     assert not np.isnan(task.examples.Y[:, task.examples.tags.index("calm")]).any()
 
 
@@ -426,7 +432,7 @@ def test_a_table_with_other_or_nothing_as_the_genre_still_gives_moods(library, t
         text = "\n".join(["path,genre,mood", *rows])
         table.write_text(functools.reduce(lambda a, b: a.replace(*b), instead.items(), text))
         library.import_tags(table, replace=True)
-        examples = train_module._Task.read(library, TrainingOptions(), tmp_path).examples
+        examples = train_module._Task.read(library, TrainingOptions(), ExitStack()).examples
         return dict(zip(examples.tags, examples.Y.T, strict=True))
 
     Y, unknown = labels(), np.arange(60) % 6 >= 4
