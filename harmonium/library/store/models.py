@@ -230,7 +230,6 @@ def _stored(row: Any) -> StoredModel:
 
 
 STEP = 1 / 65534  # between two probabilities that can be told apart in the library
-_MAX_TAGS = 1 << 16  # that a model can have
 _BLOCK_KEY = ("model_id", "tag", "block")
 _NONE = 65535  # in place of the probability of a track that has none
 
@@ -361,23 +360,19 @@ class Predictions(database.LibraryPart):
         """Those of some tags, and of some tracks, or of all that have any; as of `columns`."""
         tables = (prediction, refined_prediction) if refined else (prediction,)
         found: dict[tuple[int, int], Steps] = {}
-        n_tags = 0
+        of_some = tags is not None
+        if tags is None:
+            stored = self._library.models.get(model_id, whole=False)
+            tags = range(len(stored.vocabulary) if refined else stored.n_trained)
         with self._library.connect() as connection:
             for table in tables:
-                of_model = table.c.model_id == model_id
-                where = [of_model]
-                if tags is None:
-                    last = connection.scalar(sa.select(sa.func.max(table.c.tag)).where(of_model))
-                    if last is not None and last not in range(_MAX_TAGS):
-                        raise database.damaged(f"{table.name} has a tag {last!r}")
-                    n_tags = max(n_tags, 0 if last is None else last + 1)
-                else:
+                where = [table.c.model_id == model_id]
+                if of_some:
                     where.append(table.c.tag.in_(tags))
                 if ids is not None:
                     where.append(table.c.block.in_(np.unique(ids // BLOCK).tolist()))
                 for key, new in _read_blocks(connection, table, *where).items():
                     found[key] = np.where(new == _NONE, found[key], new) if key in found else new
-            tags = [*range(n_tags)] if tags is None else tags
             table = completed_track
             where = [table.c.model_id == model_id]
             if ids is not None:
