@@ -218,11 +218,23 @@ class Models(database.LibraryPart):
         return [_stored(row) for row in self._library.fetch(query)]
 
 
+_NUMBER = int | float | None
+_IN_REPORT: dict[str, Any] = dict.fromkeys(("mean_auc", "tracks"), _NUMBER)
+_IN_REPORT |= {"own": int, "precision": dict, "aliases": dict, "unconfirmed": list, "tags": list}
+_IN_REPORT |= {"min_count": int, "min_share": int | float}
+_OF_TAG = {"tag": str, **dict.fromkeys(("examples", "auc", "precision", "recall"), _NUMBER)}
+
+
+def _fits(found: dict[str, Any], kinds: Mapping[str, Any]) -> bool:
+    return all(isinstance(found[name], kinds[name]) for name in kinds if name in found)
+
+
 def _stored(row: Any) -> StoredModel:
     with database.intact(model, row):
         tags, report = database.stored_json(row.vocabulary), database.stored_json(row.report)
         thresholds = np.frombuffer(row.thresholds, "<f4").astype(np.float32)
-        if [*map(type, tags)] != [str] * len(thresholds) or not isinstance(report, dict):
+        fits = [*map(type, tags)] == [str] * len(thresholds) and _fits({} | report, _IN_REPORT)
+        if not fits or not all(_fits({"tag": 0} | tag, _OF_TAG) for tag in report.get("tags", [])):
             raise ValueError("its tags, thresholds and report do not fit together")
         made_at = database.to_datetime(row.made_at)
         about = {"made_at": made_at, "vocabulary": tags, "thresholds": thresholds, "report": report}
