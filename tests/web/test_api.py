@@ -6,6 +6,7 @@ import tempfile
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
+from itertools import islice
 from multiprocessing import Pipe
 from types import SimpleNamespace
 
@@ -21,6 +22,7 @@ from web_server import root, serving
 
 from harmonium import DiscriminativeRBM
 from harmonium.audio import pictures
+from harmonium.errors import LibraryError
 from harmonium.library import Library
 from harmonium.library.filetags import read_tags
 from harmonium.library.store import database
@@ -330,6 +332,25 @@ def test_while_another_program_writes_readers_are_answered(world, monkeypatch):
         }
         for answer in ({"yes": ["loud"]}, {"unknown": ["loud"]}):
             assert client.post("tracks/1/say", json=answer).status_code == 200
+
+
+def test_events_go_on_after_the_library_could_not_be_read(world, monkeypatch):
+    client, *_ = world
+    events, looks = client.server.config.app.state.service.events, []
+    look = events._changes
+
+    def fail_once(last):
+        looks.append(last)
+        if len(looks) == 1:
+            raise LibraryError("it is locked")
+        return look(last)
+
+    monkeypatch.setattr(events, "_changes", fail_once)
+    with client.stream("GET", "events", timeout=20) as stream:
+        wait_until(lambda: len(looks) > 1, "another look at the changes")
+        for answer in ({"yes": ["loud"]}, {"unknown": ["loud"]}):
+            assert client.post("tracks/1/say", json=answer).status_code == 200
+        assert "event: change" in islice(stream.iter_lines(), 12)
 
 
 def test_without_room_for_it_the_picture_of_a_sound_is_drawn_all_the_same(world, monkeypatch):

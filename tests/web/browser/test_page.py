@@ -16,6 +16,7 @@ from web_server import root, serving
 
 from harmonium.data.tag_names import AUDIO_FEATURES
 from harmonium.library import Library
+from harmonium.library.search import parse
 from harmonium.library.store.models import UNREACHABLE
 from harmonium.library.store.tracks import Track
 from harmonium.web import jobs
@@ -69,6 +70,9 @@ def test_search_completes_narrows_and_says_what_to_do(browser, address):
         field.fill("brihgt")
         field.press("Enter")
         expect(page.get_by_role("alert")).to_contain_text("bright")
+        odd = '12" \\ single'
+        query = page.evaluate("async (tag) => (await import('/static/words.js')).quoted(tag)", odd)
+        assert parse(query, (odd, "single"), {}).tags == [odd]
         page.get_by_role("link", name="Show all tracks").click()
         expect(page.get_by_role("heading", name=f"{N_TRACKS} tracks")).to_be_visible()
 
