@@ -21,7 +21,7 @@ from harmonium.library.export import playlist
 from harmonium.library.library import Library, Progress
 from harmonium.library.search import Query
 from harmonium.library.snapshot import Question, SearchResult
-from harmonium.library.store.database import storable
+from harmonium.library.store.database import damaged, storable
 from harmonium.library.store.schema import SAVED
 
 MAX_NAME = 200  # letters of a name
@@ -79,10 +79,11 @@ class WrittenPlaylist:
 def saved_searches(library: Library) -> list[SavedSearch]:
     """All, by name."""
     found = library.settings.beginning_with(SAVED)
-    return [
-        SavedSearch(name, Question(**one))
-        for name, one in sorted(found.items(), key=lambda pair: pair[0].casefold())
-    ]
+    try:
+        searches = [SavedSearch(name, Question(**one)) for name, one in found.items()]
+    except TypeError as error:  # of a newer version, say
+        raise damaged(f"a saved search cannot be read ({error})") from None
+    return sorted(searches, key=lambda one: one.name.casefold())
 
 
 def saved_search(library: Library, name: str) -> SavedSearch:

@@ -106,8 +106,9 @@ def test_postgresql_without_a_table_or_a_database(postgres):
     ("change", "read"),
     [
         ("track SET file_tags = '' WHERE id = 1", lambda library: library.tracks.get(1)),
-        ("model SET vocabulary = ''", lambda library: library.models.current()),
-        ("model SET report = ''", lambda library: library.models.current()),
+        ('model SET report = \'{"tags": [{"t": 3}]}\'', lambda library: library.models.current()),
+        ("setting SET key = 'search:x' WHERE key = 'extractor'", Library.saved_searches),
+        ("setting SET value = '[]' WHERE key LIKE 'version%'", None),
         ("opinion SET person_id = 999 WHERE id = 1", lambda library: library.opinions.triples()),
         ("opinion SET tag_id = 999 WHERE id = 1", lambda library: library.opinions.triples()),
         ("model SET bytes = substr(bytes, 1, 100)", None),

@@ -275,7 +275,8 @@ def read_version(connection: sa.Connection) -> LibraryVersion:
         sa.select(sa.func.max(opinion.c.id)).scalar_subquery(),
         *(counter.where(setting.c.key == key).scalar_subquery() for key in (TRACKS, PREDICTIONS)),
     )
-    return LibraryVersion(*(int(value or 0) for value in connection.execute(query).one()))
+    values = connection.execute(query).one()  # where one is damaged, counting begins anew
+    return LibraryVersion(*(int(value) if str(value).isdecimal() else 0 for value in values))
 
 
 Item = TypeVar("Item")
