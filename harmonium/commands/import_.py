@@ -168,7 +168,8 @@ def _show(out: Output, report: ImportReport, *, dry_run: bool, replaced: bool) -
     if lost := report.unmatched.to_dicts():
         n_rows = sum(row["rows"] for row in lost)
         out.note(f"{counted(n_rows, 'row')} of {counted(len(lost), 'item')} without a track:")
-        lines = [f"{_name(row)}: {row['reason']}" for row in lost]
+        names = (row["item"] or f"{row['artist']} - {row['title']}".strip(" -") for row in lost)
+        lines = [f"{name}: {row['reason']}" for name, row in zip(names, lost, strict=True)]
         out.note(*shortened(lines, MAX_SHOWN, more="; --unmatched FILE writes all", indent="  "))
     tags = counted(report.n_own, "tag")
     if not report.n_rows:
@@ -177,10 +178,6 @@ def _show(out: Output, report: ImportReport, *, dry_run: bool, replaced: bool) -
         out.note(f"Nothing to import: {tags}, all written by Harmonium.")
     elif report.n_own:
         out.note(f"{tags} skipped: written by Harmonium.")
-
-
-def _name(row: dict[str, Any]) -> str:
-    return row["item"] or " - ".join(filter(None, (row["artist"], row["title"])))
 
 
 def _summary(report: ImportReport, dry_run: bool, replaced: bool) -> Iterator[str]:

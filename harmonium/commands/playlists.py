@@ -58,9 +58,8 @@ def playlists(
                     folder, rules=nsp, relative=relative, progress=progress
                 )
             out.json(done)
-            out.table(
-                ("Name", ">Tracks", "File"), [(x.name, x.holds, x.path) for x in done if x.path]
-            )
+            rows = [(x.name, x.kind if x.n_tracks is None else x.n_tracks, x.path) for x in done]
+            out.table(("Name", ">Tracks", "File"), [row for row in rows if row[2] is not None])
             failed = [(f"Saved search {one.name!r}", one.problem) for one in done if one.problem]
             out.failures(failed)
             raise typer.Exit(IN_PART if failed else 0)

@@ -65,15 +65,9 @@ class WrittenPlaylist:
 
     name: str
     path: str | None  # None if it was not written
-    n_tracks: int | None  # None for rules, which Navidrome applies
+    n_tracks: int | None = None
+    kind: str = "tracks"  # or "rules", which Navidrome applies, or "removed" with its search
     problem: str | None = None  # why it was not written
-    is_removed: bool = False  # as its search is gone
-
-    @property
-    def holds(self) -> int | str:
-        """How many tracks it has, or what else it is."""
-        rest = "removed" if self.is_removed else "rules"
-        return rest if self.n_tracks is None else self.n_tracks
 
 
 def saved_searches(library: Library) -> list[SavedSearch]:
@@ -158,16 +152,16 @@ def write_playlists(
                 path = folder / f"{stem}{ending}"
                 _write(path, content, files)
                 kept.add(path.name)
-                yield WrittenPlaylist(one.name, str(path), n)
+                yield WrittenPlaylist(one.name, str(path), n, "rules" if n is None else "tracks")
             except HarmoniumError as error:
                 kept |= {f"{stem}.nsp", f"{stem}.m3u8"}
-                yield WrittenPlaylist(one.name, None, None, str(error))
+                yield WrittenPlaylist(one.name, None, problem=str(error))
             if progress:
                 progress(done + 1, len(searches))
         for path in [folder / name for name in sorted(files.keys() - kept)]:
             if files.pop(path.name) == _digest(path):
                 path.unlink()
-                yield WrittenPlaylist(path.stem, str(path), None, is_removed=True)
+                yield WrittenPlaylist(path.stem, str(path), kind="removed")
     finally:
         library.settings.set(PLAYLISTS, folders | {place: (files, rules, relative)})
 

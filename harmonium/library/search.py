@@ -79,6 +79,13 @@ class Query(NamedTuple):
         inner = [text for part in self.parts for text in part._texts(kind)]
         return [self.tag] if self.operator == kind else list(dict.fromkeys(inner))
 
+    def wanted(self, negated: bool = False) -> set[str]:
+        """The tags of the query that it does not exclude."""
+        if self.operator == "TAG":
+            return set() if negated else {self.tag}
+        inner = negated != (self.operator == "NOT")
+        return {tag for part in self.parts for tag in part.wanted(inner)}
+
     def probability(self, of_tag: Callable[[str], Floats]) -> Floats:
         """p of the query for each track, (n,), from p of each tag, (n,), as if independent.
 

@@ -8,6 +8,7 @@ reads only the columns that a query needs; one that has shown a page has all of 
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, Generic, NamedTuple, TypeVar
 
@@ -542,11 +543,17 @@ class Snapshot:
         return found
 
     def parsed(self, text: str) -> Query:
-        """The query of a text; other words for tags are looked up only if there are any."""
-        try:
+        """The query of a text, which may exclude a usual tag that no track has."""
+        with suppress(UnknownTagError):  # other words for tags are looked up only if there are any
             return parse(text, self.known)
-        except UnknownTagError:
+        try:
             return parse(text, self.known, self.aliases)
+        except UnknownTagError:
+            with suppress(UnknownTagError):
+                query = parse(text, self.known.union(self.library.kinds()), self.aliases)
+                if query.wanted() <= self.known:
+                    return query
+            raise
 
     def _named(self, text: str) -> Ids:
         """The tracks whose names have all words of a text, ascending."""

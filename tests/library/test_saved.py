@@ -76,11 +76,9 @@ def test_playlists_are_files_or_rules_for_navidrome(searches, tmp_path):
     lines = (folder / "Way.m3u8").read_text(encoding="utf-8").splitlines()
     assert [lines[2], lines[-1]] == ["/music/000.ogg", "/music/009.ogg"]
     written = searches.write_playlists(folder, rules=True)
-    kinds = {("A/B", "rules"), ("a_b", 4), ("Evening", "rules"), ("Way", 5)}
-    assert {(one.name, one.holds) for one in written[:4]} == kinds
-    assert [(one.path, one.holds) for one in written[4:]] == [
-        (str(folder / name), "removed") for name in ("A_B.m3u8", "Evening.m3u8")
-    ]
+    assert [one.n_tracks for one in written] == [None, 4, None, 5, None, None]
+    assert [one.kind for one in written] == [*["rules", "tracks"] * 2, "removed", "removed"]
+    assert {path.suffix for path in folder.glob("[AE]*")} == {".nsp"}
     jazz = [{"is": {"genre": name}} for name in ("Jazz", "jazz")]
     assert json.loads((folder / "Evening.nsp").read_text(encoding="utf-8")) == {
         "name": "Evening",
@@ -109,7 +107,7 @@ def test_only_files_that_the_library_wrote_are_replaced_or_removed(searches, tmp
     broken, new, gone = searches.write_playlists(tmp_path)
     assert (broken.name, broken.path) == ("Evening", None)
     assert "the tag such" in broken.problem
-    assert (gone.name, gone.holds, new.holds) == ("a_b 2", "removed", 2)
+    assert (gone.name, gone.kind, new.n_tracks) == ("a_b 2", "removed", 2)
     left = {"A_B.m3u8", "copy.m3u8", "Evening.m3u8", "New.m3u8", "Way.m3u8"}
     assert {path.name for path in tmp_path.glob("*.m3u8")} == left
     assert "\n../" in (tmp_path / "New.m3u8").read_text()  # relative, as the last time

@@ -393,7 +393,9 @@ def test_words_that_are_not_tags_find_names_and_what_cannot_be_asked_is_refused(
     library, *_ = world
     hits = library.search("song 17").hits
     assert [(hit.track.title, hit.probability) for hit in hits] == [("Song 17", None)]
+    assert library.search("rock -christmas").people_only == ["christmas"]  # a usual tag
     asked = {"song": [("song 9999", {}), ("song 17", {"predicted": True})]}
+    asked |= {"tag christmas": [("christmas", {}), ("-(rock -christmas)", {})]}
     asked |= {"Search for tags": [(None, {})], "'limit'": [("rock", {"limit": 0})]}
     asked |= {"Did you mean rock": [("rokc", {})]}
     for word, questions in asked.items():
