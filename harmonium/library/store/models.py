@@ -374,7 +374,7 @@ class Predictions(database.LibraryPart):
         found: dict[tuple[int, int], Steps] = {}
         of_some = tags is not None
         if tags is None:
-            stored = self._library.models.get(model_id, whole=False)
+            stored = self._library.models.get(model_id, whole=False) if model_id else NO_MODEL
             tags = range(len(stored.vocabulary) if refined else stored.n_trained)
         with self._library.connect() as connection:
             for table in tables:
