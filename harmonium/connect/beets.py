@@ -153,26 +153,30 @@ def import_from_beets(
     path : the file of beets' library, which is only read; by default that of beets' settings
     person, how : whose tags they are, and the other options of `imports.import_rows`
     """
-    if path is None:
-        try:
-            from beets import config
-        except ImportError:
+    folder = ""
+    try:
+        from beets import config
+
+        path, folder = path or config["library"].as_filename(), config["directory"].as_filename()
+    except ImportError:
+        if path is None:
             raise DataError(
                 "beets is not installed here. Name its library: harmonium import --from-beets FILE"
             ) from None
-        path = config["library"].as_filename()
     report = ImportReport()
     rows: list[dict[str, str]] = []
     for item in _read_items(Path(path).expanduser()):
+        whole = str(Path(folder, item["path"]))  # newer versions of beets keep its end only
+        place = whole if library.tracks.find(whole) else item["path"]
         values, given = _values(item), {normalise_tag(tag): tag for tag in item[GIVEN]}
         for name in ("genre", "mood", "grouping"):
             tags = values[name] if name in LISTS else tags_in_comment(values[name])
             new = [tag for tag in tags if normalise_tag(tag) not in given]
             report.n_own += len(tags) - len(new)
             column = name if name in LISTS else "tag"
-            rows += [{"item": item["path"], column: tag, "value": "1"} for tag in new]
+            rows += [{"item": place, column: tag, "value": "1"} for tag in new]
         gone = given.keys() - _present(values)
-        rows += [{"item": item["path"], "tag": given[tag], "value": "0"} for tag in sorted(gone)]
+        rows += [{"item": place, "tag": given[tag], "value": "0"} for tag in sorted(gone)]
     report.n_rows = len(rows) + report.n_own
     columns = dict.fromkeys(("item", "tag", *LISTS, "value"), pl.String)
     frame = pl.DataFrame(rows, schema=columns).fill_null("")

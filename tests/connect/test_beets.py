@@ -104,8 +104,10 @@ def test_moods_go_to_beets_and_corrections_come_back(home, monkeypatch):
     assert not beet("harmonium", "-f", f"title:{first}")
     assert mutagen.File(file)["mood"] == ["Rainy"]
 
-    # The library learns what was set and removed, and not what it gave itself.
-    output_of("index", "Sorted", "--jobs", "1")
+    # The library learns what was set and removed, and not what it gave itself; another file with
+    # the same folders is not taken for it.
+    write(home / "Old" / file.relative_to(home / "Sorted"), 1)
+    output_of("index", "Sorted", "Old", "--jobs", "1")
     assert "skipped: written by Harmonium" in run_main("import", "--from-beets").stderr
     with Library.open() as library:
         number = library.tracks.resolve(str(file)).id
