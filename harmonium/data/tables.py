@@ -263,10 +263,9 @@ def read_rows(
     file = Path(path).expanduser()
     source = file.name
     suffix = (Path(file.stem) if file.suffix.lower() == ".gz" else file).suffix.lower()
-    data = _unpacked(file)
     if suffix in PARQUET and delimiter is None:
-        return _rows_of_parquet(data, roles, source=source)
-    data = _utf8(data, encoding, source=source)
+        return _rows_of_parquet(file, roles, source=source)
+    data = _utf8(_unpacked(file), encoding, source=source)
     delimiter = delimiter or _recognised_delimiter(data, DELIMITERS.get(suffix))
     if delimiter is None:
         known = ", ".join([*DELIMITERS, *PARQUET])
@@ -341,8 +340,8 @@ def _utf8(data: bytes, encoding: str, *, source: str) -> bytes:
     return data.removeprefix(_UTF8_MARK)
 
 
-def _rows_of_parquet(data: bytes, roles: Roles | ChooseRoles, *, source: str) -> CodedRows:
-    frame = read_parquet(data, source)
+def _rows_of_parquet(file: Path, roles: Roles | ChooseRoles, *, source: str) -> CodedRows:
+    frame = read_parquet(file)
     names = frame.columns
     roles = roles(names, len(names)) if callable(roles) else roles
     where = find_columns(roles, names, source=source)
@@ -352,18 +351,18 @@ def _rows_of_parquet(data: bytes, roles: Roles | ChooseRoles, *, source: str) ->
     return CodedRows.from_columns(columns, source=source, unit="row", locate=lambda rows: rows + 1)
 
 
-def read_parquet(data: bytes, source: str) -> pl.DataFrame:
-    """The table in a Parquet file; a DataError if it is damaged."""
-    if not data.startswith(b"PAR1") or not data.endswith(b"PAR1"):
-        raise DataError(f"{source} is not a whole Parquet file: it lacks the mark at either end.")
-    # In another process, since some damage makes polars ask for so much memory that it aborts.
-    command = [sys.executable, "-P", "-c", _PARQUET_TO_IPC]
-    done = subprocess.run(command, input=data, capture_output=True, check=False)
-    if done.returncode:
-        reason = done.stderr.decode(errors="replace").strip() if done.returncode == 1 else ""
-        reason = reason.rpartition("\n")[2] or "it cannot be decoded"
-        raise DataError(f"{source} is not a whole Parquet file: {reason}.")
-    return pl.read_ipc(io.BytesIO(done.stdout))
+def read_parquet(file: Path) -> pl.DataFrame:
+    """The table in a Parquet file, plain or gzipped; a DataError if it is damaged."""
+    data, reason = _unpacked(file), "it lacks the mark at either end"
+    if data.startswith(b"PAR1") and data.endswith(b"PAR1"):
+        # In another process, since some damage makes polars ask for so much memory that it aborts.
+        command = [sys.executable, "-P", "-c", _PARQUET_TO_IPC]
+        done = subprocess.run(command, input=data, capture_output=True, check=False)
+        if not done.returncode:
+            return pl.read_ipc(io.BytesIO(done.stdout))
+        said = done.stderr.decode(errors="replace").splitlines() if done.returncode == 1 else []
+        reason = said[-1] if said else "it cannot be decoded"
+    raise DataError(f"{file.name} is not a whole Parquet file: {reason}.")
 
 
 def find_columns(

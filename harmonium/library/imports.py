@@ -552,15 +552,13 @@ def import_features(
 
 
 def _read(file: Path) -> pl.DataFrame:
+    if file.suffix in PARQUET:
+        return read_parquet(file)
     try:
         if file.suffix == ".npz":
             return _of_arrays(file)
-        if file.suffix in PARQUET:
-            return read_parquet(file.read_bytes(), file.name)
         if file.suffix in (".csv", ".tsv"):
             return pl.read_csv(file, separator="\t" if file.suffix == ".tsv" else ",")
-    except DataError:
-        raise
     except (Exception, pl.exceptions.PanicException) as error:  # readers raise all kinds of them
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise DataError(f"{file} cannot be read: {reason}.") from error

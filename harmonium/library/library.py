@@ -10,7 +10,7 @@ import threading
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import sqlalchemy as sa
@@ -579,14 +579,9 @@ class Library:
         """What the sound adds to a tag's probability, and what each known tag adds."""
         return modules.tags.why(self.snapshot(), self.track(track).id, tag, yes, no, person)
 
-    def over_time(
-        self, track: TrackName, tag: str | None = None, *, file: BinaryIO | None = None
-    ) -> "TagsOverTime":
-        """How likely a track's likely tags, or this tag, are at up to thirty places in it.
-
-        ``file`` is the track's file if it is open already.
-        """
-        return modules.tagging.tags_over_time(self, self.track(track).path, tag, file=file)
+    def over_time(self, track: TrackName, tag: str | None = None) -> "TagsOverTime":
+        """How likely a track's likely tags, or this tag, are at up to thirty places in it."""
+        return modules.tagging.tags_over_time(self, self.track(track).path, tag)
 
     def learn(self, progress: Progress | None = None) -> "QuickReport":
         """Let the model in use learn from the answers since it was trained."""

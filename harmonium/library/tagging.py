@@ -110,7 +110,7 @@ def tags_over_time(
     progress: Progress | None = None,
     file: BinaryIO | None = None,
 ) -> TagsOverTime:
-    """Where in a file its likely tags are strongest, or this tag; see `Library.over_time`."""
+    """As `Library.over_time`; ``file`` is the file if it is open already."""
     from harmonium.audio.extraction import features_over_time
 
     tagger, path = _tagger(library), _music_files(library, [named])[0]

@@ -23,7 +23,7 @@ from harmonium.library.filetags import read_cover
 from harmonium.library.store.schema import FOLDERS
 from harmonium.library.store.tracks import FORGOTTEN, Track, is_below
 from harmonium.library.tagger import Tagger, builtin_kinds, builtin_model
-from harmonium.library.tagging import TagsOverTime, extractor_named
+from harmonium.library.tagging import TagsOverTime, extractor_named, tags_over_time
 from harmonium.library.tags import Why
 from harmonium.web import bodies
 from harmonium.web.bodies import Problem, not_ready, sends
@@ -129,7 +129,7 @@ def over_time(service: UsedService, id: bodies.PathId) -> TagsOverTime:
     """
     found, file = _opened(service, id)
     with file, service.limited("listening", MAX_LISTENING, wait=SPECTRUM_SECONDS):
-        return service.library().over_time(found, file=file)
+        return tags_over_time(service.library(), found.path, file=file)
 
 
 @router.post("/tracks/{id}/complete", tags=["tracks"])
