@@ -310,6 +310,7 @@ ERRORS: dict[int | str, tuple[str, str]] = {  # status → default code, and wha
     413: ("too_large", "The body is too large."),
     415: ("unsupported_media", "The body has the wrong type, or is not music."),
     422: ("bad_request", "What is asked for cannot be done; the message says why."),
+    500: ("failed", "A fault of the server, which its log describes."),
     503: ("busy", "The server is busy; Retry-After says when to try again."),
     "default": ("bad_request", "Any other error."),
 }
@@ -363,7 +364,7 @@ def problem_of(error: errors.HarmoniumError) -> Problem:
     message = str(error)
     for kind, status, code in LIBRARY_ERRORS:
         if isinstance(error, kind):
-            return Problem(status, message, code=code)
+            return Problem(status, message, code=code, retry_after=5 if status == 503 else None)
     if isinstance(error, errors.LibraryError) and any(word in message for word in TEMPORARY):
         return Problem(503, message, retry_after=5)
     return Problem(409, message)
@@ -395,9 +396,11 @@ def install_errors(app: FastAPI) -> None:
         return problem_of(error).response()
 
     @app.exception_handler(OSError)
-    async def unexpected(_: Request, error: OSError) -> JSONResponse:
-        reason = error.strerror or type(error).__name__  # a full disk, say
-        return Problem(503, f"The server failed: {reason}.", retry_after=5).response()
+    @app.exception_handler(Exception)
+    async def unexpected(_: Request, error: Exception) -> JSONResponse:
+        reason = getattr(error, "strerror", None) or type(error).__name__  # a full disk, say
+        status = 503 if isinstance(error, OSError) else 500
+        return Problem(status, f"The server failed: {reason}.", retry_after=5).response()
 
 
 def _methods(app: FastAPI, request: Request) -> list[str]:

@@ -196,7 +196,8 @@ def test_the_answers_of_a_sitting_are_one_change(client):
     assert asked.isdisjoint(one["track"]["id"] for one in again)
 
 
-def test_one_shape_for_every_error(client):
+def test_one_shape_for_every_error(client, monkeypatch):
+    monkeypatch.setattr(Library, "write_fields", lambda _: 1 // 0)
     as_json = {"Content-Type": "application/json"}
     for answer, status, code in (
         (client.get("search", params={"q": "roc"}), 404, "unknown_tag"),
@@ -210,6 +211,7 @@ def test_one_shape_for_every_error(client):
         (client.post("tracks/1/say", json={"yes": [""]}), 400, "bad_request"),
         (client.post("tracks/1/say", content=b"{", headers=as_json), 400, "bad_request"),
         (client.get("tracks/1/audio"), 404, "not_found"),
+        (client.get("write/fields"), 500, "failed"),
     ):
         error = answer.json()["error"]
         assert (answer.status_code, error["code"]) == (status, code)
