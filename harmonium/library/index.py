@@ -45,7 +45,7 @@ from harmonium.errors import FileTagError, LibraryError, readable
 from harmonium.files import absolute_path
 from harmonium.library.filetags import audio_digest, read_tags
 from harmonium.library.library import Library
-from harmonium.library.store.database import batches, loaded_path
+from harmonium.library.store.database import batches, end_transactions, loaded_path
 from harmonium.library.store.schema import EXTRACTOR, FOLDERS, track, track_copy
 from harmonium.library.store.tracks import FORGOTTEN, Track, is_below, update_sound_vectors
 
@@ -245,6 +245,9 @@ class _Run:
                         now = time.monotonic()
                         self.due = now + max(_KEPT_SECONDS, 10 * (now - began))
                 self._count()
+        except KeyboardInterrupt as interrupt:
+            end_transactions(interrupt)
+            raise
         finally:
             self._keep()
 

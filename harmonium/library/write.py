@@ -48,7 +48,7 @@ from harmonium.library.filetags.rules import (
 )
 from harmonium.library.library import Library, Progress
 from harmonium.library.store.changes import Change, UndoReport, WrittenFile
-from harmonium.library.store.database import PAGE, batches, stored_path
+from harmonium.library.store.database import PAGE, batches, end_transactions, stored_path
 from harmonium.library.store.models import Owner, StoredModel
 from harmonium.library.store.opinions import agreed_tags
 from harmonium.library.store.schema import change as change_table
@@ -475,6 +475,9 @@ def write_planned(
             raise
         rest = (one.change.path for one in files[len(report.paths) + len(report.failures) :])
         report.failures |= dict.fromkeys(rest, f"It was not written. {error}")
+    except KeyboardInterrupt as interrupt:
+        end_transactions(interrupt)
+        raise
     finally:
         report.change = writer.change
         with suppress(LibraryError):  # then `index` reads the last file, and the summary stays
@@ -593,6 +596,9 @@ def undo_change(
 
     try:
         return library.changes.undo(change_id, restore=restore)
+    except KeyboardInterrupt as interrupt:
+        end_transactions(interrupt)
+        raise
     finally:
         writer.finish()
 

@@ -14,6 +14,7 @@ from noise_files import write as write_noise
 from processes_in_tests import reports_of_killed
 from some_tracks import say as say_of
 from sqlalchemy import select
+from sqlalchemy.engine.default import DefaultExecutionContext
 from tagged_files import tagged
 from written_music import PREDICTED, make_songs, predict, say
 
@@ -460,6 +461,28 @@ def test_ctrl_c_while_writing_and_undoing(songs, library, undo, write):
     for _ in range(2):
         assert undo().exit_code == 0
     assert changed(songs) == []
+
+
+@pytest.mark.parametrize(
+    "at", [(Library, "begin"), (DefaultExecutionContext, "_setup_result_proxy")]
+)
+def test_ctrl_c_in_a_transaction_leaves_no_lock(songs, library, monkeypatch, at):
+    """Interrupted where neither contextlib nor SQLAlchemy rolls back."""
+    real = getattr(*at)
+
+    def interrupted(self):
+        left = real(self)
+        if at[0] is Library:
+            left.__enter__()
+        elif library._connections.writer is None:
+            return left
+        monkeypatch.undo()
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        library.write(progress=lambda *_: monkeypatch.setattr(*at, interrupted))
+    assert changed(songs) == ["mp3"]
+    assert library.changes.list(1)[0].summary.endswith(" written to 1 file")
 
 
 def test_an_undo_stops_a_write_or_a_review_and_restores_all_of_it(songs, library, place):

@@ -16,6 +16,7 @@ from __future__ import annotations
 import json
 import os
 import sqlite3
+import traceback
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from datetime import UTC, datetime, timedelta
@@ -217,6 +218,15 @@ def writing(engine: sa.Engine, place: str) -> Iterator[sa.Connection]:
         connection = connection.execution_options(**{_WRITES: True})
         with connection.begin():
             yield connection
+
+
+def end_transactions(interrupt: KeyboardInterrupt) -> None:
+    """Unlock the library, to write to it after an interrupt.
+
+    SQLAlchemy may have been interrupted where it does not roll back; then the traceback holds the
+    transaction.
+    """
+    traceback.clear_frames(interrupt.__traceback__)
 
 
 def stored_json(text: str) -> Any:
