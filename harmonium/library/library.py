@@ -59,10 +59,6 @@ if TYPE_CHECKING:
     from harmonium.library.write import WriteOutline, WritePlan, WriteReport
 
 Progress = Callable[[int, int], None]  # called with how much is done, and how much there is
-SEARCH_OPTIONS = (
-    *("like", "min_probability", "predicted", "owner", "order", "name", "start", "end"),
-)
-"""What a saved search keeps besides its query and its limit."""
 TrackName = int | str | Path | Track  # or "#NUMBER", a path, its end, "artist - title"
 
 
@@ -455,11 +451,13 @@ class Library:
     ) -> int | None:
         """Keep a search under a title; the number of the change, None if it is there already.
 
-        The options are `SEARCH_OPTIONS`, as of `search`. Its tracks are found anew each time.
+        The options are those of `search`, less offset, features and progress. Its tracks are found
+        anew each time.
         """
-        if wrong := options.keys() - {*SEARCH_OPTIONS}:
-            allowed = f"'save_search' takes the options limit, {', '.join(SEARCH_OPTIONS)}"
-            raise DataError(f"{allowed}; got {', '.join(sorted(wrong))}.")
+        allowed = {*modules.snapshot.Question._fields} - {"text", "stops", "features"}
+        if wrong := sorted(options.keys() - allowed):
+            rule = f"'save_search' takes the options {', '.join(['limit', *sorted(allowed)])}"
+            raise DataError(f"{rule}; got {', '.join(wrong)}.")
         return modules.saved.save(self, title, self._question(text, **options, stops=limit))
 
     def saved_searches(self) -> "list[SavedSearch]":

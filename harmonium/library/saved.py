@@ -26,8 +26,7 @@ from harmonium.library.store.schema import SAVED
 
 MAX_NAME = 200  # letters of a name
 RULE_FIELDS = ("genre", "mood", "grouping")  # that Navidrome reads as several values
-PLAYLISTS = "playlists"
-"""The setting: folder → (its files with their digests, whether with rules, whether relative)."""
+PLAYLISTS = "playlists"  # the setting: folder → (file → digest, whether rules, whether relative)
 _NOT_IN_NAMES = re.compile(r'[/\\:*?"<>|\x00-\x1f\x7f\ud800-\udfff]')
 
 Spellings = dict[str, set[tuple[str, str]]]
