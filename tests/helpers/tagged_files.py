@@ -108,6 +108,11 @@ def frame(name: str, data: bytes) -> bytes:
     return name.encode() + struct.pack(">IH", len(data), 0) + data
 
 
+def frame_of_24(name: bytes, data: bytes, flags: int = 0) -> bytes:
+    """A frame of version 2.4, of any length."""
+    return name + id3.BitPaddedInt.to_str(len(data), width=4) + flags.to_bytes(2) + data
+
+
 def id3v1(title: str, artist: str, genre: int) -> bytes:
     """128 bytes for the end of a file."""
     texts = (text.encode("latin-1") for text in (title, artist, "An album"))

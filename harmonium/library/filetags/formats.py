@@ -279,14 +279,18 @@ def read_cover(file: BinaryIO) -> tuple[bytes, str] | None:
     import mutagen
     from mutagen.flac import Picture
 
+    from harmonium.library.filetags.id3 import Id3Format
+
     found: list[tuple[int, bytes]] = []  # (kind of picture, data); 3 is the front cover
-    with suppress(*_DAMAGE, OSError):
-        whole = mutagen.File(file)
-        tags = getattr(whole, "tags", None) or {}
-        found += [(one.type, one.data) for one in getattr(whole, "pictures", [])]
-        if hasattr(tags, "getall"):  # ID3
-            found += [(one.type, one.data) for one in tags.getall("APIC")]
+    with suppress(*_DAMAGE, FileProblem, OSError):
+        form = format_of(file)
+        if isinstance(form, Id3Format):
+            found = form.pictures(file)
         else:
+            file.seek(0)
+            whole = mutagen.File(file)
+            tags = getattr(whole, "tags", None) or {}
+            found += [(one.type, one.data) for one in getattr(whole, "pictures", [])]
             texts = tags.get("metadata_block_picture") or []
             pictures = (Picture(base64.b64decode(text)) for text in texts)
             found += [(one.type, one.data) for one in pictures]

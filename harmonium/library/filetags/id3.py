@@ -15,7 +15,7 @@ from typing import Any, BinaryIO, Literal, TypeAlias
 
 from mutagen import MutagenError
 from mutagen.aiff import AIFFInfo
-from mutagen.id3 import ID3, TCON, BitPaddedInt, Frames, Frames_2_2, ID3NoHeaderError
+from mutagen.id3 import APIC, ID3, PIC, TCON, BitPaddedInt, Frames, Frames_2_2, ID3NoHeaderError
 from mutagen.mp3 import HeaderNotFoundError, MPEGInfo
 from mutagen.wave import WaveStreamInfo
 
@@ -43,8 +43,10 @@ HEADER = 10
 PADDING = 1024  # bytes left free in a tag that had to grow
 _MAX_TAG = 1 << 28
 MAX_TEXT = 1 << 16  # bytes of a text; no person writes more
-# Chapters hold frames, and so more chapters, without an end.
-_FRAMES = {name: one for name, one in (Frames | Frames_2_2).items() if name not in ("CHAP", "CTOC")}
+# Others are not read: chapters hold frames, and so more chapters, without an end.
+_READ = ("TCON", "TMOO", "TIT1", "GRP1", "TXXX", "COMM", "TIT2", "TPE1", "TALB")
+_FRAMES = {name: one for name, one in Frames.items() if name in _READ}
+_FRAMES |= {name: one for name, one in Frames_2_2.items() if one.__base__ in _FRAMES.values()}
 
 _UNSYNCHRONISED, _EXTENDED, _EXPERIMENTAL, _FOOTER = 0x80, 0x40, 0x20, 0x10
 _IDENTITY = {2: re.compile(rb"[A-Z][A-Z0-9]{2}")}
@@ -62,8 +64,27 @@ _OWN = {place.casefold(): place for (place,) in ((_MOOD,), *_NAMED.values())}
 _NUMBERED = re.compile(r"\((\d+|RX|CR)\)")
 
 
+class _Picture(APIC):
+    @classmethod
+    def _fromData(cls, header: Any, flags: int, data: bytes) -> Any:
+        if flags & (0x08 if header.version >= (2, 4, 0) else 0x80):
+            raise NotImplementedError  # it is packed, and might fill the memory
+        return super()._fromData(header, flags, data)
+
+
 class Id3Format(Format):
     """A format with an ID3 tag."""
+
+    def tag_file(self, file: BinaryIO) -> BinaryIO:
+        """A file that begins with the tag, if there is one."""
+        return file
+
+    def pictures(self, file: BinaryIO) -> list[tuple[int, bytes]]:
+        """(kind, data) of each picture in the tag; no other frames are read."""
+        start = self.tag_file(file)
+        start.seek(0)
+        tag = ID3(start, {"APIC": _Picture, "PIC": PIC}, load_v1=False)
+        return [(one.type, one.data) for one in tag.values()]
 
     def refusal(self, place: str, value: str, version: str | None, options: Id3Options) -> str:
         """Why a value cannot be kept in a frame, or ""."""
@@ -410,13 +431,16 @@ class Iff(Id3Format):
     audio: tuple[bytes, ...]  # the chunks that make the sound
     info: Callable[[BinaryIO], Any]  # Mutagen's class for the sound's parameters
 
+    def tag_file(self, file: BinaryIO) -> BinaryIO:
+        """What is in the ID3 chunk."""
+        chunks = self._chunks(file)
+        _, start, end, _ = next((chunk for chunk in chunks if chunk[0] in _TAGS), _NO_CHUNK)
+        return BytesIO(read_at(file, start, end - start))
+
     def read(self, file: BinaryIO, options: Id3Options) -> FileTags:
         """What the ID3 chunk says; RIFF's own list of texts fills empty fields."""
-        chunks = self._chunks(file)
-        tag, damage = None, None
-        _, start, end, _ = next((chunk for chunk in chunks if chunk[0] in _TAGS), _NO_CHUNK)
-        if end > start:
-            tag, damage = load_tag(BytesIO(read_at(file, start, end - start)), required=True)
+        chunks, start = self._chunks(file), self.tag_file(file)
+        tag, damage = load_tag(start, required=True) if size_of(start) else (None, None)
         # A chunk that is longer than the file has no end to add another after.
         obstacle = _CUT_SHORT if chunks and chunks[-1][2] > size_of(file) else None
         duration = duration_of(self.info, file)

@@ -1,13 +1,14 @@
 """The picture in a file: which one, and what is none."""
 
 import base64
+import zlib
 
 import pytest
 from mutagen.flac import FLAC, Picture
 from mutagen.id3 import APIC, ID3
 from mutagen.mp4 import MP4, MP4Cover
 from mutagen.oggvorbis import OggVorbis
-from tagged_files import untagged
+from tagged_files import frame_of_24, id3_tag, untagged, with_chunk
 
 from harmonium.library.filetags import formats, read_cover
 
@@ -53,6 +54,21 @@ def test_the_front_cover_of_a_file(tmp_path, kind):
     put(path, [(4, PNG), (3, JPEG)] if kind != "m4a" else [(3, JPEG)])
     with path.open("rb") as file:
         assert read_cover(file) == (JPEG, "image/jpeg")
+
+
+@pytest.mark.parametrize("kind", ["mp3", "wav"])
+def test_only_pictures_are_read_and_none_that_is_packed(tmp_path, kind):
+    picture = b"\0image/png\0\3\0" + PNG
+    for data, flags, expected in ((picture, 0, (PNG, "image/png")), (bytes(99), 8, None)):
+        endless = frame_of_24(b"TCON", b"\3" + bytes(5_000_000))
+        packed = frame_of_24(b"APIC", zlib.compress(picture), 8)
+        tag = id3_tag(4, endless + packed + frame_of_24(b"APIC", data, flags))
+        chunk = b"id3 " + len(tag).to_bytes(4, "little") + tag + bytes(len(tag) % 2)
+        sound = untagged(kind)
+        path = tmp_path / "song"
+        path.write_bytes(with_chunk(sound, chunk) if kind == "wav" else tag + sound)
+        with path.open("rb") as file:
+            assert read_cover(file) == expected
 
 
 def test_what_is_no_picture_or_too_large_is_none(tmp_path, monkeypatch):

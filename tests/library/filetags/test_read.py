@@ -7,13 +7,13 @@ import zlib
 
 import mutagen
 import pytest
-from mutagen.id3 import BitPaddedInt
 from mutagen.mp4 import MP4
 from tagged_files import (
     FORMATS,
     PEOPLES,
     ape,
     frame,
+    frame_of_24,
     id3_tag,
     id3v1,
     riff_info,
@@ -148,10 +148,6 @@ def test_a_damaged_tag_is_noted_and_nothing_is_written_to_it(tmp_path, data):
     assert tags.notes
     with pytest.raises(FileTagError, match="song: "):
         apply_change(plan_write(tmp_path / "song", ["rock"]))
-
-
-def frame_of_24(name, data, flags=0):
-    return name + BitPaddedInt.to_str(len(data), width=4) + flags.to_bytes(2) + data
 
 
 ENDLESS = {
