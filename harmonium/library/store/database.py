@@ -14,6 +14,7 @@ Text holds neither NUL nor lone surrogates, which PostgreSQL rejects: `storable`
 from __future__ import annotations
 
 import json
+import logging
 import os
 import sqlite3
 import traceback
@@ -51,6 +52,7 @@ _WRITES = "harmonium_writes"
 _LOCK = 0x4861726D  # the number of the advisory lock; locks are per database
 _CACHE_KIB = 65_536
 _POOL: Any = {"max_overflow": 60, "pool_timeout": 10}  # a server has some 40 threads
+logging.getLogger("sqlalchemy.pool").setLevel(logging.CRITICAL)  # or Ctrl-C prints a traceback
 _SAFE = "What was stored before is safe."
 _DAMAGED = " It is damaged. Restore a copy; `sqlite3 FILE .recover` saves what can be saved."
 _WAYS_OUT = {  # parts of what a database says → what to do about it
