@@ -120,11 +120,13 @@ def push(
 
 
 def subsonic(address: str, password_file: Path | None) -> Server:
-    """A server whose password is asked for when needed."""
+    """A server that answers; the password is asked for now, and not beside a progress bar."""
     from harmonium.connect.subsonic import Server, find_password
 
     prompt = getpass.getpass if has_reader() else None
-    return Server(address, lambda server: find_password(server, password_file, prompt))
+    found = Server(address, lambda server: find_password(server, password_file, prompt))
+    found.call("ping")
+    return found
 
 
 def _push(

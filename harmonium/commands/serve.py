@@ -68,10 +68,7 @@ def serve(
     if token is None and not is_loopback(host):
         token = secrets.token_urlsafe(32)
     hosts = tuple(allow_host or ())
-    songs = None
-    if audiomuse is not None:
-        songs = subsonic(audiomuse, password_file)
-        songs.call("ping")
+    songs = None if audiomuse is None else subsonic(audiomuse, password_file)
     settings = ServerSettings(library, host, port, person, token, hosts, log, music, songs)
     socket = bind(settings)
     settings = replace(settings, port=socket.getsockname()[1])

@@ -13,6 +13,8 @@ from command_line import run_main
 from noise_files import write
 from subsonic_server import PASSWORD, USER, answering, supysonic
 
+from harmonium.commands import playlists as commands
+from harmonium.commands.output import Output
 from harmonium.connect import subsonic
 from harmonium.connect.subsonic import Server, Song, find_password, matched
 from harmonium.errors import DataError, HarmoniumWarning, ServerError
@@ -93,6 +95,16 @@ def test_a_rescan_finds_new_files(served, monkeypatch):
     assert "has scanned its folders" in done.stderr
     songs = Server(served.address, lambda _: PASSWORD).songs()
     assert "C/four.flac" in {song.path for song in songs}
+
+
+def test_the_password_is_asked_for_once_and_before_a_progress_bar(served, monkeypatch):
+    order, bar = [], Output.bar
+    monkeypatch.setattr(Output, "bar", lambda *how: order.append("bar") or bar(*how))
+    monkeypatch.setattr(commands, "has_reader", lambda: True)
+    monkeypatch.setattr(commands.getpass, "getpass", lambda _: order.append("asked") or PASSWORD)
+    done = run_main("push", "rock", "--rescan", *served.common[:-2])
+    assert done.stdout.startswith("rock: made"), done.stderr
+    assert order == ["asked", "bar", "bar"]
 
 
 def test_a_wrong_password_is_named_and_no_password_is_shown(served, tmp_path):
