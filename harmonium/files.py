@@ -112,10 +112,9 @@ def temporary_folder(prefix: str) -> Iterator[Path]:
             if try_lock(lock.fileno()):
                 shutil.rmtree(old)
     with tempfile.TemporaryDirectory(prefix=prefix, ignore_cleanup_errors=True) as made:
-        folder = Path(made)
-        with (folder / "lock").open("wb") as lock:
+        with Path(made, "lock").open("wb") as lock:
             try_lock(lock.fileno(), wait=True)
-            yield folder
+            yield Path(made)
 
 
 def enable_write_ahead_log(database: sqlite3.Connection, seconds: float) -> None:

@@ -58,13 +58,8 @@ _POSSIBLE_DELIMITERS = (",", ";", "\t", "|")
 _HEAD_BYTES = 1 << 16  # the first line must be within these
 _FIRST_ROWS = 100  # tell the number of columns where there is no header
 _SURROGATE = re.compile("[\ud800-\udfff]")  # what a byte becomes that is not UTF-8
-_PARQUET_TO_IPC = """
-import io, sys, polars
-try:
-    polars.read_parquet(io.BytesIO(sys.stdin.buffer.read())).write_ipc(sys.stdout.buffer)
-except BaseException as error:
-    sys.exit("".join(str(error).splitlines()[:1]))
-"""
+_PARQUET_TO_IPC = """import sys, polars
+polars.read_parquet(sys.stdin.buffer.read()).write_ipc(sys.stdout.buffer)"""
 _UTF8_MARK, _UTF16_MARKS = b"\xef\xbb\xbf", (b"\xff\xfe", b"\xfe\xff")
 
 
@@ -360,8 +355,8 @@ def read_parquet(file: Path) -> pl.DataFrame:
         done = subprocess.run(command, input=data, capture_output=True, check=False)
         if not done.returncode:
             return pl.read_ipc(io.BytesIO(done.stdout))
-        said = done.stderr.decode(errors="replace").splitlines() if done.returncode == 1 else []
-        reason = said[-1] if said else "it cannot be decoded"
+        last_line = done.stderr.decode(errors="replace").strip().rpartition("\n")[2]
+        reason = last_line if done.returncode == 1 else "it cannot be decoded"
     raise DataError(f"{file.name} is not a whole Parquet file: {reason}.")
 
 

@@ -294,17 +294,12 @@ def test_a_file_whose_worker_was_killed_is_tried_again_next_time(library, run, m
     assert track_at(library, music / "album" / "0.flac").state == "present"
 
 
-@pytest.mark.long
-def test_tags_that_hang_their_reader_are_reported_and_the_rest_goes_on(library, run, music):
+def test_tags_that_would_hang_their_reader_are_passed_over(run, music):
     """Mutagen goes on behind what is no frame, and compares what is left of a text with itself."""
     bomb = b"TCON" + bytes((0x02, 0x31, 0x2D, 0x01, 0, 0, 3)) + bytes(5_000_000)
-    bad = music / "bad.mp3"
-    bad.write_bytes(id3_tag(4, b"Txxx" + bytes((0, 0, 0, 1, 0, 0, 0)) + bomb) + untagged("mp3"))
-    long_ago(bad)
-    report = run(music, engine="processes", jobs=1, time_limit=30)
-    assert (len(report.new), list(report.unreadable)) == (3, [str(bad)])
-    assert "longer than 30 s" in report.unreadable[str(bad)]
-    assert run(music).still_unreadable == report.unreadable  # and does not hang again
+    tag = id3_tag(4, b"Txxx" + bytes((0, 0, 0, 1, 0, 0, 0)) + bomb)
+    (music / "bad.mp3").write_bytes(tag + untagged("mp3"))
+    assert len(run(music).new) == 4
 
 
 def test_formats_whose_tags_are_not_known_go_without(library, run, tmp_path):

@@ -6,16 +6,14 @@ are replaced, and all others stay to the byte.
 """
 
 import re
-import zlib
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from io import BytesIO
 from typing import Any, BinaryIO, Literal, TypeAlias
 
 from mutagen import MutagenError
 from mutagen.aiff import AIFFInfo
-from mutagen.id3 import APIC, ID3, PIC, TCON, BitPaddedInt, Frames, Frames_2_2, ID3NoHeaderError
+from mutagen.id3 import ID3, TCON, BitPaddedInt, Frames, Frames_2_2, ID3NoHeaderError
 from mutagen.mp3 import HeaderNotFoundError, MPEGInfo
 from mutagen.wave import WaveStreamInfo
 
@@ -23,6 +21,7 @@ from harmonium.library.filetags.formats import (
     COMMENT,
     GROUPING_FRAMES,
     LIST_FIELDS,
+    MAX_COVER,
     OWN_FIELDS,
     Edits,
     FileProblem,
@@ -43,11 +42,7 @@ HEADER = 10
 PADDING = 1024  # bytes left free in a tag that had to grow
 _MAX_TAG = 1 << 28
 MAX_TEXT = 1 << 16  # bytes of a text; no person writes more
-# Others are not read: chapters hold frames, and so more chapters, without an end.
-_READ = ("TCON", "TMOO", "TIT1", "GRP1", "TXXX", "COMM", "TIT2", "TPE1", "TALB")
-_FRAMES = {name: one for name, one in Frames.items() if name in _READ}
-_FRAMES |= {name: one for name, one in Frames_2_2.items() if one.__base__ in _FRAMES.values()}
-
+_PACKED = 0x88  # the flag of a packed frame, of version 2.4 or before
 _UNSYNCHRONISED, _EXTENDED, _EXPERIMENTAL, _FOOTER = 0x80, 0x40, 0x20, 0x10
 _IDENTITY = {2: re.compile(rb"[A-Z][A-Z0-9]{2}")}
 _IDENTITY |= dict.fromkeys((3, 4), re.compile(rb"[A-Z][A-Z0-9]{2}[A-Z0-9 \0]"))
@@ -64,12 +59,35 @@ _OWN = {place.casefold(): place for (place,) in ((_MOOD,), *_NAMED.values())}
 _NUMBERED = re.compile(r"\((\d+|RX|CR)\)")
 
 
-class _Picture(APIC):
-    @classmethod
-    def _fromData(cls, header: Any, flags: int, data: bytes) -> Any:
-        if flags & (0x08 if header.version >= (2, 4, 0) else 0x80):
-            raise NotImplementedError  # it is packed, and might fill the memory
-        return super()._fromData(header, flags, data)
+def _limited(name: str, most: int, problem: Exception) -> type:
+    """Mutagen's class of a frame, which raises where it is longer, unpacked or not."""
+    kind: Any = Frames.get(name) or Frames_2_2[name].__base__
+
+    class Limited(kind):
+        @classmethod
+        def _fromData(cls, header: Any, flags: int, data: bytes) -> Any:
+            if len(data) > (MAX_TEXT if flags & _PACKED else most):
+                raise problem  # unpacked, it might fill the memory
+            return super()._fromData(header, flags, data)
+
+        def _readData(self, header: Any, data: bytes) -> None:
+            if len(data) > most:  # Mutagen would work on a long text for hours
+                raise problem
+            super()._readData(header, data)
+
+    Limited.__name__ = name
+    return Limited
+
+
+_TOO_LONG = FileProblem(f"a text in its ID3 tag has more than {MAX_TEXT:,} bytes")
+_FRAMES = {  # Others are not read: chapters hold frames, and so more chapters, without an end.
+    name: _limited(name, MAX_TEXT, _TOO_LONG)
+    for name in (
+        *("TCON", "TMOO", "TIT1", "GRP1", "TXXX", "COMM", "TIT2", "TPE1", "TALB"),
+        *("TCO", "TT1", "GP1", "TXX", "COM", "TT2", "TP1", "TAL"),
+    )
+}
+_PICTURES = {name: _limited(name, MAX_COVER, NotImplementedError()) for name in ("APIC", "PIC")}
 
 
 class Id3Format(Format):
@@ -83,7 +101,7 @@ class Id3Format(Format):
         """(kind, data) of each picture in the tag; no other frames are read."""
         start = self.tag_file(file)
         start.seek(0)
-        tag = ID3(start, {"APIC": _Picture, "PIC": PIC}, load_v1=False)
+        tag = ID3(start, _PICTURES, load_v1=False)
         return [(one.type, one.data) for one in tag.values()]
 
     def refusal(self, place: str, value: str, version: str | None, options: Id3Options) -> str:
@@ -145,30 +163,15 @@ def read_tag(
 def load_tag(file: BinaryIO, *, required: bool = False) -> tuple[ID3 | None, str | None]:
     """(the tag as Mutagen reads it, None), or (None, what is wrong with it)."""
     # Where an ID3v2 tag is not ``required``, there may be an ID3v1 tag instead, or none.
-    if _has_endless_text(read_at(file, 0, tag_length(read_at(file, 0, HEADER)))):
-        return None, f"a text in its ID3 tag has more than {MAX_TEXT:,} bytes"
     file.seek(0)
     try:
         return ID3(file, _FRAMES, translate=False, load_v1=not required), None
+    except FileProblem as error:
+        return None, str(error)
     except MutagenError as error:
         if isinstance(error, ID3NoHeaderError) and not required:
             return None, None
         return None, f"its ID3 tag is damaged ({str(error) or 'it ends too early'})"
-
-
-def _has_endless_text(data: bytes) -> bool:
-    """Whether a whole tag has a text on which Mutagen would work for hours, perhaps compressed."""
-    with suppress(FileProblem, LookupError, ValueError, zlib.error):
-        tag = take_apart(data)
-        for frame in tag.frames:
-            if frame[:1] == b"T" or frame[:3] == b"COM":
-                packed = tag.version > 2 and frame[9] & (0x80 if tag.version == 3 else 0x08)
-                if packed:
-                    start = HEADER + 4 * (tag.version == 3 or frame[9] & 1)
-                    frame = zlib.decompressobj().decompress(frame[start:], MAX_TEXT + 1)
-                if len(frame) > MAX_TEXT:
-                    return True
-    return False
 
 
 def _values(tag: ID3, options: Id3Options) -> dict[str, Values]:
