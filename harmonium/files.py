@@ -111,10 +111,10 @@ def temporary_folder(prefix: str) -> Iterator[Path]:
         with suppress(OSError), (old / "lock").open("r+b") as lock:
             if try_lock(lock.fileno()):
                 shutil.rmtree(old)
-    with tempfile.TemporaryDirectory(prefix=prefix, ignore_cleanup_errors=True) as made:
-        with Path(made, "lock").open("wb") as lock:
-            try_lock(lock.fileno(), wait=True)
-            yield Path(made)
+    folder = tempfile.TemporaryDirectory(prefix=prefix, ignore_cleanup_errors=True)
+    with folder as made, Path(made, "lock").open("wb") as lock:
+        try_lock(lock.fileno(), wait=True)
+        yield Path(made)
 
 
 def enable_write_ahead_log(database: sqlite3.Connection, seconds: float) -> None:
