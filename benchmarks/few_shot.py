@@ -9,8 +9,8 @@ heard by
 
 - the paper's 389 features;
 - musicnn's 400;
-- these and the log-odds of the tags of the shipped model, made without Emotify;
-- the mean of the log-odds of that and of the shipped model's own tag of that name ("prior"), with
+- these and the log-odds of the tags of the built-in model, made without Emotify;
+- the mean of the log-odds of that and of the built-in model's own tag of that name ("prior"), with
   the weight n / (n + 5) for n examples. Only for words that it knows (calm, nostalgic, sad, tense).
 
 MajorMiner's sound is not there: its words with its own 1,022 descriptors.
@@ -18,7 +18,7 @@ MajorMiner's sound is not there: its words with its own 1,022 descriptors.
     HARMONIUM_DATA=FOLDER python benchmarks/few_shot.py --train
 
 learns all of Emotify's words together from so many examples each, as `harmonium train` does it:
-alone, and beside the shipped model, whose tags are tried as further inputs and as a prior. Beside
+alone, and beside the built-in model, whose tags are tried as further inputs and as a prior. Beside
 them is what `harmonium say` and `review` learn from the same examples within a second.
 """
 
@@ -44,7 +44,7 @@ from harmonium.library.tagger import log_odds, mix
 SIZES = (5, 10, 20, 50)
 PENALTIES = (0.01, 0.1, 1.0)
 PRIOR_STRENGTH = 5
-"""So many examples weigh as much as the shipped model."""
+"""So many examples weigh as much as the built-in model."""
 
 
 def draw(y, half, n, rng):
@@ -90,9 +90,9 @@ def curve(variants, Y, groups, draws, words=None):
 
 
 def by_training(X, Y, P, known, tags, draws):
-    """Variant -> size -> mean AUC, for all words and for those that the shipped model knows.
+    """Variant -> size -> mean AUC, for all words and for those that the built-in model knows.
 
-    known : word → its place among the tags of the shipped model, whose probabilities are P
+    known : word → its place among the tags of the built-in model, whose probabilities are P
     """
     space = SoundSpace.fitted(X)
     V, words = space.vectors(X) / FULL, tuple(map(str, range(Y.shape[1])))
@@ -180,7 +180,7 @@ def main():
     variants["both, with the shipped tag as a prior"] = (both, prior)
     named = ", ".join(data.tags[j] for j in known)
     show(
-        f"Emotify, words that the shipped model knows: {named}",
+        f"Emotify, words that the built-in model knows: {named}",
         curve(variants, Y, clips, draws, known),
     )
     alone = auc_per_tag(Y[:, list(known)], prior[:, list(known)]).values.mean()

@@ -46,7 +46,7 @@ from harmonium.library.tagger import log_odds
 sys.path.insert(0, str(Path(__file__).parents[1] / "recipes"))
 from builtin_model.corpus import join, listening_corpus
 from builtin_model.making import ONE_MODEL
-from builtin_model.making import fit as fit_shipped
+from builtin_model.making import fit as fit_builtin
 
 SIZES = (5, 10, 20)
 FEW_SIZES = (1, 3, 10)
@@ -261,14 +261,14 @@ def emotify(draws):
     V = space.vectors(X) / FULL
     asked = np.flatnonzero(~np.isnan(corpus.Y).all(axis=0))
     Y, words = corpus.Y[:, asked], [corpus.tags[j] for j in asked]
-    shipped = fit_shipped(listening_corpus(("4q", "gtzan")), **ONE_MODEL)
-    tags = shipped.tags_.tolist()
+    builtin = fit_builtin(listening_corpus(("4q", "gtzan")), **ONE_MODEL)
+    tags = builtin.tags_.tolist()
     places = {j: tags.index(word) for j, word in enumerate(words) if word in tags}
-    P = shipped.predict_proba(X)
+    P = builtin.predict_proba(X)
     named = ", ".join(words[j] for j in places)
     title = f"AUC / AP / log-loss of words that the model that comes along knows ({named})"
     known_words(X, V, Y, P, places, draws, title)
-    show_completion(*completion(shipped, X, Y, places))
+    show_completion(*completion(builtin, X, Y, places))
     own_words(X, V, Y, max(1, draws // 3), "One's own model of 100 excerpts, nine words")
     new_words(X, V, Y, range(len(words)), draws)
 
@@ -281,12 +281,12 @@ def choose(draws):
     """
     corpus = listening_corpus(("4q", "gtzan", "emotify"))
     for name, others in (("4q", ("gtzan", "emotify")), ("gtzan", ("4q", "emotify"))):
-        shipped = fit_shipped(join([corpus.of(*others)]), **ONE_MODEL)
+        builtin = fit_builtin(join([corpus.of(*others)]), **ONE_MODEL)
         own = corpus.of(name)
         V = SoundSpace.fitted(own.X).vectors(own.X) / FULL
         often = np.nansum(own.Y == 1, axis=0) >= 30
         asked = np.flatnonzero(often & ~np.isnan(own.Y).any(axis=0))
-        Y, tags, P = own.Y[:, asked], shipped.tags_.tolist(), shipped.predict_proba(own.X)
+        Y, tags, P = own.Y[:, asked], builtin.tags_.tolist(), builtin.predict_proba(own.X)
         places = {i: tags.index(own.tags[j]) for i, j in enumerate(asked) if own.tags[j] in tags}
         models = {"another model": [(draw, P, places) for draw in range(draws)]}
         models["own model"] = []
@@ -335,7 +335,7 @@ def few_answers(draws):
         Y, V = own.Y[:, asked], SoundSpace.fitted(own.X).vectors(own.X) / FULL
         model = DiscriminativeRBM(random_state=0).fit(own.X, Y, groups=own.group)
         few_answers_by(f"{name}, own model", V, Y, model.held_out_, True, draws)
-        other = fit_shipped(join([corpus.of(*others)]), **ONE_MODEL)
+        other = fit_builtin(join([corpus.of(*others)]), **ONE_MODEL)
         tags, P = other.tags_.tolist(), other.predict_proba(own.X)
         known = [i for i, j in enumerate(asked) if own.tags[j] in tags]
         places = [tags.index(own.tags[asked[i]]) for i in known]
