@@ -390,32 +390,6 @@ class SyntheticCollection:
         names = [make_listener(self.seed, number).name for number in range(self.n_users)]
         return Triples(user, item, tag, pl.Series("user", names), self.clips["item"], self.tags)
 
-    def summary(self) -> dict[str, float]:
-        """The size of the collection and how its users tag.
-
-        ``precision`` is the share of triples that are true, ``recall`` the share of a clip's
-        relevant tags that one user names (mean over users and clips), ``said`` the share that any
-        of its users names.
-        """
-        triples, truth = self.triples, self.truth
-        true = truth[triples.item, triples.tag]
-        relevant = truth.sum(axis=1)
-        hits = np.bincount(triples.item[true], minlength=self.n_clips)
-        said = np.zeros_like(truth)
-        said[triples.item, triples.tag] = True
-        return {
-            "tracks": self.n_tracks,
-            "clips": self.n_clips,
-            "users": len(np.unique(triples.user)),
-            "tags": len(self.tags),
-            "triples": len(triples),
-            "relevant_tags_per_clip": float(relevant.mean()),
-            "tags_per_user_and_clip": len(triples) / (self.n_clips * self.users_per_clip),
-            "precision": float(true.mean()),
-            "recall": float(np.mean(hits / self.users_per_clip / relevant)),
-            "said": float(np.mean((said & truth).sum(axis=1) / relevant)),
-        }
-
     def write(
         self,
         folder: str | Path,
