@@ -7,7 +7,9 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float32]
 Doubles = NDArray[np.float64]
-Ids = NDArray[np.int64]
+Numbers = NDArray[np.floating]  # of single or of double precision
+Integers = NDArray[np.int64]
+Ids = Integers
 Codes = NDArray[np.int32]
 Mask = NDArray[np.bool_]
 Arrays = dict[str, NDArray[Any]]

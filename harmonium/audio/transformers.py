@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from harmonium.arrays import Floats
+from harmonium.arrays import Floats, Numbers
 from harmonium.audio.decoding import PathLike, quoted
 from harmonium.audio.extraction import extract_files
 from harmonium.audio.extractors import Extractor, get_extractor
@@ -177,7 +177,7 @@ class ClipNormaliser(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         self.scale_ = np.where(constant, np.inf, deviation * peak)
         return self
 
-    def transform(self, X: Any) -> NDArray[np.floating]:
+    def transform(self, X: Any) -> Numbers:
         """Clips of unit norm, (n_clips, n_features), in the precision of X."""
         check_is_fitted(self)
         X = validate_data(self, X, reset=False, dtype=FLOATS)

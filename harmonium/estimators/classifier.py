@@ -20,7 +20,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
 
-from harmonium.arrays import Arrays, Doubles, Floats, Mask, Places, Rng
+from harmonium.arrays import Arrays, Doubles, Floats, Mask, Numbers, Places, Rng
 from harmonium.errors import DataError, did_you_mean
 from harmonium.estimators.calibration import matching_thresholds
 from harmonium.estimators.model_files import (
@@ -89,7 +89,7 @@ class TagClassifier(ClassifierMixin, StoredEstimator, BaseEstimator):
         classes: Any = None,
         name: str = "y",
         soft: bool = True,
-    ) -> tuple[NDArray[np.floating], Targets]:
+    ) -> tuple[Numbers, Targets]:
         """Checked data: of a new model, or for the features and the tags of ``like``."""
         # ``soft``: the labels may be probabilities, as those to learn from may
         if y is None:
@@ -104,7 +104,7 @@ class TagClassifier(ClassifierMixin, StoredEstimator, BaseEstimator):
         check_consistent_length(X, targets.Y)
         return X, targets
 
-    def _read_eval_set(self, eval_set: Any, like: Targets) -> tuple[NDArray[np.floating], Floats]:
+    def _read_eval_set(self, eval_set: Any, like: Targets) -> tuple[Numbers, Floats]:
         if not isinstance(eval_set, tuple | list) or len(eval_set) != 2:
             raise DataError(
                 "eval_set must be a pair (X, y) of validation features and labels. "
@@ -118,8 +118,8 @@ class TagClassifier(ClassifierMixin, StoredEstimator, BaseEstimator):
         none = np.zeros((0, len(self.tags_)), np.float32)
         return Targets(none, self.tags_, self.classes_ if self._one_column else None)
 
-    def _known(self, y: Any, n_clips: int) -> Floats:
-        """The known labels, (n_clips, n_tags), NaN for the others."""
+    def _known(self, X: Floats, y: Any) -> Floats:
+        """The known labels of these clips, (n_clips, n_tags), NaN for the others."""
         # ``y`` is such a matrix, or tag → 0 or 1 for all clips.
         if isinstance(y, Mapping):
             tags = self.tags_.tolist()
@@ -131,10 +131,12 @@ class TagClassifier(ClassifierMixin, StoredEstimator, BaseEstimator):
                         f"y names the tag {tag!r}, which the model does not know.{hint}"
                     )
             row = np.array([y.get(tag, np.nan) for tag in tags], np.float32)
-            y = np.tile(row, (n_clips, 1))
-        return read_more_targets(y, self._targets()).Y
+            y = np.tile(row, (len(X), 1))
+        known = read_more_targets(y, self._targets()).Y
+        check_consistent_length(X, known)
+        return known
 
-    def _describe(self, X: NDArray[np.floating], targets: Targets) -> None:
+    def _describe(self, X: Numbers, targets: Targets) -> None:
         """Take the tags, the classes and the features' scales of a new model."""
         self._set_tags(targets.tags, targets.classes)
         scaling = scaling_of(X, self.scale_features)
@@ -160,7 +162,7 @@ class TagClassifier(ClassifierMixin, StoredEstimator, BaseEstimator):
         check_is_fitted(self)
         return self._scaling(self._numbers(X, reset=False))
 
-    def _numbers(self, X: Any, *, reset: bool) -> NDArray[np.floating]:
+    def _numbers(self, X: Any, *, reset: bool) -> Numbers:
         """Checked features, (N, D); those of a new model are at least two clips."""
         several = hasattr(X, "__iter__") and not (hasattr(X, "columns") or issparse(X))
         first = next(iter(X), None) if several else X
@@ -392,7 +394,7 @@ class TableRows:
         self,
         table: NDArray[Any],
         rows: Places | None = None,
-        change: Callable[[NDArray[np.floating]], Floats] | None = None,
+        change: Callable[[Numbers], Floats] | None = None,
     ) -> None:
         self.table, self.change = table, change
         self.rows = np.arange(len(table)) if rows is None else rows
@@ -419,7 +421,7 @@ def base_log_odds(Y: Any) -> Doubles:
     return np.log(rate / (1 - rate))
 
 
-def scaling_of(X: NDArray[np.floating], kind: str) -> Scaling:
+def scaling_of(X: Numbers, kind: str) -> Scaling:
     """The scaling of that kind for these features; "auto" chooses one."""
     n = X.shape[1]
     if kind == "none" or n == 0:
@@ -457,7 +459,7 @@ def best_scaling(X: Doubles) -> str:
     return "quantile" if np.median(kurtosis) > HEAVY_TAILS else "standard"
 
 
-def standardising(X: NDArray[np.floating]) -> Scaling:
+def standardising(X: Numbers) -> Scaling:
     """Zero mean, and a variance of 1 / D for each of the D features.
 
     A clip's vector then has a norm of about 1 whatever D is, as the paper's have: the input of a

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_consistent_length
 
-from harmonium.arrays import Arrays, Doubles, Floats, Ids, Places, Rng
+from harmonium.arrays import Arrays, Doubles, Floats, Ids, Numbers, Places, Rng
 from harmonium.errors import DataError, TrainingInterrupted
 from harmonium.estimators import calibration, model_files
 from harmonium.estimators.classifier import (
@@ -243,18 +243,13 @@ class GradientTagger(TagClassifier):
         warn_if_interrupted(self, interrupted, f" in epoch {self.n_iter_ + 1}")
         return self
 
-    def _describe(self, X: NDArray[np.floating], targets: Targets) -> None:
+    def _describe(self, X: Numbers, targets: Targets) -> None:
         super()._describe(X, targets)
         self.recalibration_: model_files.Recalibration | None = None
         begin_history(self)
 
     def _learn(
-        self,
-        X: NDArray[np.floating],
-        Y: Floats,
-        valid: tuple[NDArray[np.floating], Floats] | None,
-        *,
-        fresh: bool,
+        self, X: Numbers, Y: Floats, valid: tuple[Numbers, Floats] | None, *, fresh: bool
     ) -> bool:
         """Train and calibrate; gives whether training was interrupted."""
         rng = self._generator()
@@ -281,9 +276,7 @@ class GradientTagger(TagClassifier):
                 return folds
         return None
 
-    def _cross_fit(
-        self, X: NDArray[np.floating], Y: Floats, labels: Floats, folds: Ids, *, fresh: bool
-    ) -> bool:
+    def _cross_fit(self, X: Numbers, Y: Floats, labels: Floats, folds: Ids, *, fresh: bool) -> bool:
         """Train a member for each fold, on the others; gives whether that was interrupted.
 
         All stop at the epoch that is best on average: the clips of one fold may be few, and ranked
@@ -342,11 +335,7 @@ class GradientTagger(TagClassifier):
         return members
 
     def _hold_out(
-        self,
-        rng: Rng,
-        X: NDArray[np.floating],
-        Y: Floats,
-        valid: tuple[NDArray[np.floating], Floats] | None,
+        self, rng: Rng, X: Numbers, Y: Floats, valid: tuple[Numbers, Floats] | None
     ) -> tuple[LabelledClips, LabelledClips | None]:
         """Training and validation clips; None if validation clips could not tell tags apart."""
         clips = self._clips(X, Y)
@@ -361,7 +350,7 @@ class GradientTagger(TagClassifier):
         rest = order[n_valid:]
         return clips.take(np.sort(rest) if is_large(X) else rest), held_out
 
-    def _clips(self, X: NDArray[np.floating], Y: Floats) -> LabelledClips:
+    def _clips(self, X: Numbers, Y: Floats) -> LabelledClips:
         """Scaled clips; a large table is scaled as it is read."""
         if is_large(X):
             return LabelledClips(TableRows(X, change=self._scaling.__call__), TableRows(Y))

@@ -11,7 +11,6 @@ from typing import Any, Literal, NamedTuple, Self
 import numpy as np
 from scipy.special import expit
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import check_consistent_length
 
 from harmonium.arrays import Arrays, Doubles, Floats, Mask, Places, Rng
 from harmonium.errors import DataError, TrainingWarning
@@ -196,8 +195,7 @@ class SolvedTagger(TagClassifier):
         in ``{"sad": 1}``; known tags come back as given.
         """
         features = self._features(X)
-        known = self._known(y, len(features))
-        check_consistent_length(features, known)
+        known = self._known(features, y)
         return np.where(np.isnan(known), self._complete(features, known), known)
 
     def _scores(self, X: Floats) -> Floats:

@@ -16,7 +16,7 @@ from safetensors import SafetensorError
 from safetensors.numpy import load, save
 
 from harmonium import __version__
-from harmonium.arrays import Arrays, Doubles, Floats
+from harmonium.arrays import Arrays, Doubles, Floats, Numbers
 from harmonium.errors import DataError, ModelFileError
 from harmonium.files import check_writable, write_atomically
 
@@ -137,7 +137,7 @@ class Scaling(NamedTuple):
         """Whether features are weighted as words are: not centred, and some more than others."""
         return self.unit_norm and not self.mean.any() and bool((self.scale != 1).any())
 
-    def __call__(self, X: NDArray[np.floating]) -> Floats:
+    def __call__(self, X: Numbers) -> Floats:
         """Scaled in double precision, given in single; shape (N, D). A row of zeros stays."""
         result, first = np.empty(X.shape, np.float32), 0
         for block in blocks(X):  # in double precision, all of it would take four times the memory
@@ -157,7 +157,7 @@ class Scaling(NamedTuple):
             first += len(block)
         return result
 
-    def mapped(self, X: NDArray[np.floating]) -> NDArray[np.floating]:
+    def mapped(self, X: Numbers) -> Numbers:
         """The features mapped by their quantiles, (N, D); equal quantiles map to their middle."""
         if self.knots is None:
             return X

@@ -9,7 +9,7 @@ import numpy as np
 from joblib import effective_n_jobs
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_consistent_length, check_is_fitted
+from sklearn.utils.validation import check_is_fitted
 
 from harmonium.arrays import Doubles, Floats, Ids, Rng
 from harmonium.errors import DataError
@@ -102,7 +102,7 @@ class RBMTagger(GradientTagger):
         found = self.infer(X, y).y
         if self.recalibration_ is None:
             return found
-        known = self._known(y, len(found))
+        known = self._known(found, y)
         corrected = self.recalibration_(found, model_files.observed_fraction(known))
         return np.where(np.isnan(known), corrected, known)
 
@@ -117,10 +117,7 @@ class RBMTagger(GradientTagger):
         ``predict_proba`` and :meth:`complete`.
         """
         features = self._features(X)
-        known = None
-        if y is not None:
-            known = self._known(y, len(features))
-            check_consistent_length(features, known)
+        known = None if y is None else self._known(features, y)
         found = [one._infer(one._params, features, known) for one in self._members()]
         if len(found) == 1:
             return found[0]

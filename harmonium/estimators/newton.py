@@ -13,12 +13,10 @@ are enough.
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import eigh, qr
 from scipy.special import expit
 
-Matrix = NDArray[np.float64]
-Single = NDArray[np.float32]
+from harmonium.arrays import Doubles, Floats, Mask, Places
 
 MAX_NEWTON, MAX_CG, MAX_HALVINGS = 100, 200, 40
 ACCURACY = 0.1  # of the solution of Newton's equations: the error falls so much with each step
@@ -31,28 +29,28 @@ SMALL, LARGE = np.float32(1e-30), 1e15  # in single precision, whose squares it 
 
 
 class _Problem(NamedTuple):
-    G: Matrix  # (N, P): coordinates, further columns, ones
-    single: Single  # G in single precision
-    y: Matrix  # (N, C), 0 where unknown
-    weight: Matrix  # (N, C): 1 / N where known, else 0
-    penalty: Matrix  # (P, 1)
-    variance: Matrix  # (P, 1), of the columns of G
-    allowed: Matrix  # (P, C): 1 where a regression may use a column, else 0
+    G: Doubles  # (N, P): coordinates, further columns, ones
+    single: Floats  # G in single precision
+    y: Doubles  # (N, C), 0 where unknown
+    weight: Doubles  # (N, C): 1 / N where known, else 0
+    penalty: Doubles  # (P, 1)
+    variance: Doubles  # (P, 1), of the columns of G
+    allowed: Doubles  # (P, C): 1 where a regression may use a column, else 0
 
-    def take(self, tags: NDArray[np.intp]) -> "_Problem":
+    def take(self, tags: Places) -> "_Problem":
         return self._replace(
             y=self.y[:, tags], weight=self.weight[:, tags], allowed=self.allowed[:, tags]
         )
 
 
 def logistic_regressions(
-    X: Matrix,
-    Y: Matrix,
+    X: Doubles,
+    Y: Doubles,
     l2: float,
     *,
-    more: Matrix | None = None,
-    allowed: NDArray[np.bool_] | None = None,
-) -> tuple[Matrix, Matrix, Matrix, NDArray[np.bool_]]:
+    more: Doubles | None = None,
+    allowed: Mask | None = None,
+) -> tuple[Doubles, Doubles, Doubles, Mask]:
     """The regressions of the columns of Y (N, C), from 0 to 1 or NaN, on X (N, D).
 
     Gives the weights W (C, D) of X, V (C, M) of ``more`` and d (C,), and which are solved, (C,).
@@ -93,7 +91,7 @@ def logistic_regressions(
     return W, theta[n_axes:-1].T, theta[-1] - W @ mean, converged
 
 
-def principal_axes(X: Matrix) -> tuple[Matrix, Matrix, Matrix, Matrix]:
+def principal_axes(X: Doubles) -> tuple[Doubles, Doubles, Doubles, Doubles]:
     """X - mean = Z Bᵀ with uncorrelated columns; where D > N, without what no clip varies in.
 
     A minimum has no weight in a direction in which no clip differs from the mean, and |w|² is the
@@ -110,7 +108,7 @@ def principal_axes(X: Matrix) -> tuple[Matrix, Matrix, Matrix, Matrix]:
     return Z @ rotation, B, mean, np.maximum(variance, 0)
 
 
-def _minimise(problem: _Problem) -> tuple[Matrix, NDArray[np.bool_]]:
+def _minimise(problem: _Problem) -> tuple[Doubles, Mask]:
     """The weights (P, C) of all regressions, and which of them converged."""
     theta = np.zeros_like(problem.allowed)
     rate = (problem.weight * problem.y).sum(axis=0) / problem.weight.sum(axis=0)
@@ -124,7 +122,7 @@ def _minimise(problem: _Problem) -> tuple[Matrix, NDArray[np.bool_]]:
     return theta, ~np.isin(np.arange(theta.shape[1]), open_)
 
 
-def _newton_step(problem: _Problem, theta: Matrix) -> tuple[Matrix, Matrix]:
+def _newton_step(problem: _Problem, theta: Doubles) -> tuple[Doubles, Doubles]:
     """θ - t H⁻¹g for each regression, with the t of a line search; and how far it is from the end.
 
     That is the length of the step, before it is shortened, relative to the weights', or the largest
@@ -144,13 +142,11 @@ def _newton_step(problem: _Problem, theta: Matrix) -> tuple[Matrix, Matrix]:
     return theta + t * step, np.where(moved < 1e-9, 0.0, left)
 
 
-def _squares(columns: Matrix) -> Matrix:
+def _squares(columns: Doubles) -> Doubles:
     return (columns**2).sum(axis=0)
 
 
-def _solve(
-    problem: _Problem, s: Matrix, gradient: Matrix
-) -> tuple[Matrix, Matrix, NDArray[np.bool_]]:
+def _solve(problem: _Problem, s: Doubles, gradient: Doubles) -> tuple[Doubles, Doubles, Mask]:
     """Conjugate gradients for H δ = -g, H = Gᵀ diag(s) G + λ, for every regression.
 
     Returns δ and Gδ, and for which regressions δ is as accurate as it should be. The preconditioner
@@ -195,13 +191,13 @@ def _solve(
     return unit * step, unit * along, solved
 
 
-def _single(values: Matrix) -> Single:
+def _single(values: Doubles) -> Floats:
     return np.minimum(values, LARGE).astype(np.float32)
 
 
 def _line_search(
-    problem: _Problem, theta: Matrix, step: Matrix, o: Matrix, along: Matrix, slope: Matrix
-) -> Matrix:
+    problem: _Problem, theta: Doubles, step: Doubles, o: Doubles, along: Doubles, slope: Doubles
+) -> Doubles:
     """The longest t of 1, 1/2, 1/4, ... that lowers the objective by enough, for each regression.
 
     No product with G is needed, for the log-odds are o + t Gδ.
@@ -210,7 +206,7 @@ def _line_search(
     sign = np.where(problem.y > 0.5, -1.0, 1.0)
     rest = sign * np.minimum(problem.y, 1 - problem.y)  # 0 for labels of 0 and 1
 
-    def objective(t: Matrix) -> Matrix:
+    def objective(t: Doubles) -> Doubles:
         odds, weights = o + t * along, theta + t * step
         loss = np.logaddexp(0, sign * odds) - rest * odds  # log(1 + e^o) - y o, no cancellation
         penalty = problem.penalty * weights**2

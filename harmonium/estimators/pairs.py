@@ -15,7 +15,7 @@ import polars as pl
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from harmonium.arrays import Arrays, Codes, Doubles, Floats, Mask, Places
+from harmonium.arrays import Arrays, Codes, Doubles, Floats, Mask, Numbers, Places
 from harmonium.data import Conditioning, Triples, normalise_tag, read_triples
 from harmonium.data.tables import as_strings, codes_in
 from harmonium.data.triples import Pairs
@@ -273,7 +273,7 @@ def changes(data: Conditioning, P: Floats) -> pl.DataFrame:
 
 
 def with_counts(
-    model: NDArray[np.floating], said: sp.csr_array, known: list[int], *, present: bool = True
+    model: Numbers, said: sp.csr_array, known: list[int], *, present: bool = True
 ) -> Doubles:
     """The probability of each tag where some are known, (C,): (count + k p) / (n + k).
 
@@ -288,11 +288,7 @@ def with_counts(
 
 
 def suggestions(
-    tags: pl.Series,
-    given: NDArray[np.floating],
-    usual: NDArray[np.floating],
-    known: list[int],
-    n: int,
+    tags: pl.Series, given: Numbers, usual: Numbers, known: list[int], n: int
 ) -> pl.DataFrame:
     """The n most probable tags that are not among the known, from probabilities (C,)."""
     order = np.argsort(-given, kind="stable")
@@ -302,9 +298,7 @@ def suggestions(
     )
 
 
-def relations(
-    tags: pl.Series, present: NDArray[np.floating], absent: NDArray[np.floating], tag: int, n: int
-) -> pl.DataFrame:
+def relations(tags: pl.Series, present: Numbers, absent: Numbers, tag: int, n: int) -> pl.DataFrame:
     """The n largest log-odds ratios above 0, and the n smallest below 0, with a tag and without."""
     present_odds, absent_odds = (log_odds(p.astype(np.float64), 1e-7) for p in (present, absent))
     change = present_odds - absent_odds

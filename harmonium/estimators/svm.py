@@ -12,7 +12,7 @@ from sklearn.svm import NuSVC
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_array
 
-from harmonium.arrays import Arrays, Doubles, Floats, Places, Rng
+from harmonium.arrays import Arrays, Doubles, Floats, Numbers, Places, Rng
 from harmonium.errors import DataError, DataWarning
 from harmonium.estimators.calibration import matching_thresholds
 from harmonium.estimators.classifier import Targets
@@ -23,7 +23,7 @@ from harmonium.parameters import Count, Jobs, Seed, estimator, parameter
 MIN_MARGIN = 1e-2  # lower ones, for examples of mean length 1, are rounding: libsvm's tolerance
 
 
-Examples = tuple[NDArray[np.intp], NDArray[np.intp]]  # rows of positives, of negatives
+Examples = tuple[Places, Places]  # rows of positives, of negatives
 
 Hyperplane = tuple[Doubles, float, float]  # w (D,) and d of o = d + wx, and the ν it was found with
 
@@ -151,7 +151,7 @@ class SVMTagger(LinearTagger):
 
     def _read_with_counts(
         self, X: Any, y: Any, counts: Any, rng: Rng
-    ) -> tuple[NDArray[np.floating], Targets, Floats]:
+    ) -> tuple[Numbers, Targets, Floats]:
         """Features, ternary labels, and what ranks the clips of each tag."""
         X, targets = self._read(X, y, like=None)
         if counts is None:

@@ -15,11 +15,12 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.model_selection import BaseCrossValidator
 
+from harmonium.arrays import Floats, Integers, Mask
 from harmonium.errors import DataError
-from harmonium.evaluation.metrics import Integers, Ternary, at_least, ternary
+from harmonium.evaluation.metrics import Ternary, at_least, ternary
 
 _LARGE_SHARE = 0.1
 """A group with more than this share of a fold is placed before all others, while there is room. To
@@ -180,9 +181,7 @@ class GroupedTagKFold(BaseCrossValidator):
         """Number of folds; the arguments are there for scikit-learn and not used."""
         return self.n_splits
 
-    def _iter_test_masks(
-        self, X: Any, y: Any = None, groups: Any = None
-    ) -> Iterator[NDArray[np.bool_]]:
+    def _iter_test_masks(self, X: Any, y: Any = None, groups: Any = None) -> Iterator[Mask]:
         if y is None or groups is None:
             missing = "y" if y is None else "groups"
             raise DataError(
@@ -200,7 +199,7 @@ def _positives_and_negatives(labels: Ternary, index: Integers, n: int) -> tuple[
     order = np.argsort(index, kind="stable")
     starts = np.searchsorted(index[order], np.arange(n))
 
-    def total(mask: NDArray[np.bool_]) -> Integers:
+    def total(mask: Mask) -> Integers:
         return np.add.reduceat(mask[order], starts, axis=0, dtype=np.int64)
 
     return total(labels.positive), total(labels.known & ~labels.positive)
@@ -274,15 +273,13 @@ class Folds:
                 np.equal(self.groups_with[index], 0, out=self.lacks[index])
         self.fold[group] = fold
 
-    def gain(self, groups: Integers, source: int, target: int) -> NDArray[np.float32]:
+    def gain(self, groups: Integers, source: int, target: int) -> Floats:
         """(len(groups),) how many more (fold, column) are filled if one group moves."""
         value = self.lacks[target] - (self.groups_with[source] == 1)  # 1 to fill, -1 to empty
         columns = np.flatnonzero(value)  # few
         return self.has[np.ix_(groups, columns)] @ value[columns]
 
-    def exchange_gain(
-        self, group: int, others: Integers, source: int, target: int
-    ) -> NDArray[np.float32]:
+    def exchange_gain(self, group: int, others: Integers, source: int, target: int) -> Floats:
         """(len(others),) gain of moving the group to the target and one of the others back."""
         first = self.gain(np.array([group]), source, target)
         self.place(group, target)
@@ -294,7 +291,7 @@ class Folds:
         """The groups in a fold."""
         return np.flatnonzero(self.fold == fold)
 
-    def keeps_balance(self, clips: Integers, source: int, target: int) -> NDArray[np.bool_]:
+    def keeps_balance(self, clips: Integers, source: int, target: int) -> Mask:
         """Whether moving ``clips`` clips from one fold to the other keeps the sizes balanced."""
         gap = self.size[source] - self.size[target]
         return np.abs(gap - 2 * clips) <= max(abs(gap), _LARGE_SHARE * self.capacity)

@@ -17,11 +17,8 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from harmonium.arrays import Mask
+from harmonium.arrays import Doubles, Integers, Mask, Numbers
 from harmonium.errors import DataError
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,7 +28,7 @@ class MetricResult:
     NumPy functions take the result as the array of its values.
     """
 
-    values: Floats  # (n,) the metric, NaN where undefined
+    values: Doubles  # (n,) the metric, NaN where undefined
     reasons: dict[int, str]  # index of each undefined value → why it is undefined
 
     @property
@@ -100,8 +97,8 @@ def evaluate(
 class Ternary(NamedTuple):
     """Checked labels: which are positive, which are known, and how many of each a tag has."""
 
-    positive: NDArray[np.bool_]  # (n_clips, n_tags)
-    known: NDArray[np.bool_]  # (n_clips, n_tags)
+    positive: Mask  # (n_clips, n_tags)
+    known: Mask  # (n_clips, n_tags)
     n_positive: Integers  # (n_tags,)
     n_known: Integers  # (n_tags,)
 
@@ -125,7 +122,7 @@ class Ternary(NamedTuple):
         return reasons
 
 
-def checked(Y: ArrayLike, S: ArrayLike) -> tuple[Ternary, NDArray[np.floating]]:
+def checked(Y: ArrayLike, S: ArrayLike) -> tuple[Ternary, Numbers]:
     """Ternary labels and finite scores of one shape, or ``DataError``."""
     labels = ternary(Y)
     scores = matrix("S", S)
@@ -160,7 +157,7 @@ def ternary(Y: ArrayLike) -> Ternary:
     return Ternary(positive, known, positive.sum(axis=0), known.sum(axis=0))
 
 
-def matrix(name: str, values: ArrayLike, axes: str = "(n_clips, n_tags)") -> NDArray[np.floating]:
+def matrix(name: str, values: ArrayLike, axes: str = "(n_clips, n_tags)") -> Numbers:
     """A matrix of floats (of whatever precision it came in), or ``DataError`` naming it."""
     try:
         array = np.asarray(values)
@@ -202,7 +199,7 @@ def auc_per_tag(Y: ArrayLike, S: ArrayLike) -> MetricResult:
     labels, scores = checked(Y, S)
     reasons = labels.undefined(needs_positive=True, needs_negative=True)
 
-    def auc(y: Mask, s: Floats) -> float:
+    def auc(y: Mask, s: Doubles) -> float:
         positives, negatives = np.sort(s[y]), np.sort(s[~y])
         sides = (np.searchsorted(negatives, positives, side).sum() for side in ("left", "right"))
         return float(sum(sides) / 2 / (len(positives) * len(negatives)))
@@ -228,7 +225,7 @@ def average_precision_per_tag(Y: ArrayLike, S: ArrayLike) -> MetricResult:
     """
     labels, scores = checked(Y, S)
 
-    def average_precision(y: Mask, s: Floats) -> float:
+    def average_precision(y: Mask, s: Doubles) -> float:
         positives, everything = np.sort(s[y]), np.sort(s)
         found = len(positives) - np.searchsorted(positives, positives)
         return float(np.mean(found / (len(s) - np.searchsorted(everything, positives))))
@@ -248,7 +245,7 @@ def precision_at_k_per_tag(Y: ArrayLike, S: ArrayLike, *, k: int = 10) -> Metric
     for tag in np.flatnonzero(labels.n_known < k).tolist():
         reasons.setdefault(tag, f"fewer than {k} known labels")
 
-    def precision(y: Mask, s: Floats) -> float:
+    def precision(y: Mask, s: Doubles) -> float:
         kth = np.partition(s, -k)[-k]
         above, tied = s > kth, s == kth  # of those at the k-th score, a fair share
         return float(y[above].sum() + (k - above.sum()) * y[tied].mean()) / k
@@ -269,9 +266,9 @@ def precision_at_k_per_clip(Y: ArrayLike, S: ArrayLike, *, k: int = 3) -> Metric
 
 def _per_tag(
     labels: Ternary,
-    scores: NDArray[np.floating],
+    scores: Numbers,
     reasons: dict[int, str],
-    metric: Callable[[Mask, Floats], float],
+    metric: Callable[[Mask, Doubles], float],
 ) -> MetricResult:
     """The metric of labels (n,) and scores (n,) of the known clips of each tag without a reason."""
     values = np.full(scores.shape[1], np.nan)
@@ -303,7 +300,7 @@ def calibration_error_per_tag(Y: ArrayLike, S: ArrayLike, *, n_bins: int = 10) -
     """
     n_bins = at_least("n_bins", n_bins, 1)
 
-    def error(y: Mask, s: Floats) -> float:
+    def error(y: Mask, s: Doubles) -> float:
         # ⌊n_bins · #{i': s_i' < s_i} / n⌋, the same for equal scores
         bin_of = n_bins * np.searchsorted(np.sort(s), s) // len(s)
         return float(np.abs(np.bincount(bin_of, weights=y - s)).sum() / len(s))
@@ -326,7 +323,7 @@ def log_loss_per_tag(Y: ArrayLike, S: ArrayLike) -> MetricResult:
     counts as 2⁻⁵² (the spacing of float64 at 1), and costs 36.
     """
 
-    def loss(y: Mask, s: Floats) -> float:
+    def loss(y: Mask, s: Doubles) -> float:
         given_to_truth = np.where(y, s, 1 - s)
         return float(-np.mean(np.log(np.clip(given_to_truth, np.finfo(np.float64).eps, 1))))
 
@@ -338,8 +335,8 @@ class Reliability:
     """How often predictions came true, by probability; as sums, so that folds can be added."""
 
     n: Integers  # (n_bins,) labels in each bin
-    scores: Floats  # (n_bins,) sum of their probabilities
-    positives: Floats  # (n_bins,) how many of them are 1
+    scores: Doubles  # (n_bins,) sum of their probabilities
+    positives: Doubles  # (n_bins,) how many of them are 1
 
     edges: ClassVar[tuple[float, ...]] = (0, 0.01, 0.02, 0.05, *(i / 10 for i in range(1, 11)))
     """A bin goes from one edge up to the next; most probabilities of tags are small."""
@@ -376,7 +373,7 @@ def are_probabilities(S: ArrayLike) -> bool:
     return scores.size == 0 or bool(scores.min() >= 0 and scores.max() <= 1)
 
 
-def _checked_probabilities(Y: ArrayLike, S: ArrayLike) -> tuple[Ternary, NDArray[np.floating]]:
+def _checked_probabilities(Y: ArrayLike, S: ArrayLike) -> tuple[Ternary, Numbers]:
     labels, scores = checked(Y, S)
     if not are_probabilities(scores):
         raise DataError(
@@ -388,7 +385,7 @@ def _checked_probabilities(Y: ArrayLike, S: ArrayLike) -> tuple[Ternary, NDArray
 
 
 def _per_tag_of_probabilities(
-    Y: ArrayLike, S: ArrayLike, metric: Callable[[Mask, Floats], float]
+    Y: ArrayLike, S: ArrayLike, metric: Callable[[Mask, Doubles], float]
 ) -> MetricResult:
     labels, scores = _checked_probabilities(Y, S)
     return _per_tag(labels, scores, labels.undefined(), metric)

@@ -7,32 +7,33 @@
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy import special, stats
 
+from harmonium.arrays import Doubles, Integers, Mask
 from harmonium.errors import DataError
-from harmonium.evaluation.metrics import Floats, Integers, matrix
+from harmonium.evaluation.metrics import matrix
 
 
 @dataclass(frozen=True, eq=False)
 class PairedTests:
     """What ``paired_t_tests`` found, for each of n_tags tags; NaN where there is no test."""
 
-    difference: Floats  # (n_tags,) mean over folds of A's score less B's
-    t: Floats  # (n_tags,) t statistic; positive where A is ahead
-    p: Floats  # (n_tags,) two-sided p value of each test alone
-    p_adjusted: Floats  # (n_tags,) p value after the correction for many tests; p without one
+    difference: Doubles  # (n_tags,) mean over folds of A's score less B's
+    t: Doubles  # (n_tags,) t statistic; positive where A is ahead
+    p: Doubles  # (n_tags,) two-sided p value of each test alone
+    p_adjusted: Doubles  # (n_tags,) p value after the correction for many tests; p without one
     n_folds: Integers  # (n_tags,) folds in which both scores are defined
     alpha: float  # the level that p_adjusted is compared with
     reasons: dict[int, str]  # tag → why it could not be tested
 
     @property
-    def better(self) -> NDArray[np.bool_]:
+    def better(self) -> Mask:
         """(n_tags,) where A is significantly better than B."""
         return (self.p_adjusted < self.alpha) & (self.difference > 0)
 
     @property
-    def worse(self) -> NDArray[np.bool_]:
+    def worse(self) -> Mask:
         """(n_tags,) where A is significantly worse than B."""
         return (self.p_adjusted < self.alpha) & (self.difference < 0)
 
@@ -92,7 +93,7 @@ def paired_t_tests(
     return PairedTests(mean, t, p, adjust_p_values(p, correction), n, float(alpha), reasons)
 
 
-def adjust_p_values(p: ArrayLike, correction: str) -> Floats:
+def adjust_p_values(p: ArrayLike, correction: str) -> Doubles:
     """p values after a correction for many tests; see ``paired_t_tests``. NaN stays NaN.
 
     "holm": p̃_(i) = max_{l ≤ i} min(1, (m - l + 1) p_(l));
@@ -116,13 +117,13 @@ class FriedmanTest:
 
     statistic: float  # Friedman's χ², corrected for ties
     p: float  # probability of a statistic at least this large if all models were alike
-    average_ranks: Floats  # (k,) mean rank of each model over the blocks; 1 is best
+    average_ranks: Doubles  # (k,) mean rank of each model over the blocks; 1 is best
     critical_difference: float  # average ranks this far apart differ significantly (Nemenyi)
     n_blocks: int  # blocks in which every model has a score
     n_dropped: int  # blocks left out because a score is undefined there
 
     @property
-    def different(self) -> NDArray[np.bool_]:
+    def different(self) -> Mask:
         """(k, k) which pairs of models differ significantly."""
         gaps = np.abs(self.average_ranks[:, None] - self.average_ranks[None, :])
         return gaps >= self.critical_difference
@@ -164,7 +165,7 @@ def friedman(scores: ArrayLike, *, alpha: float = 0.05) -> FriedmanTest:
     )
 
 
-def _scores(name: str, values: ArrayLike, axes: str) -> Floats:
+def _scores(name: str, values: ArrayLike, axes: str) -> Doubles:
     scores = matrix(name, values, axes).astype(np.float64)
     if np.isinf(scores).any():
         raise DataError(

@@ -18,10 +18,9 @@ from importlib.metadata import version
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from harmonium import __version__
-from harmonium.arrays import Places
+from harmonium.arrays import Floats, Places
 from harmonium.engine import Runner, TaskOutcome
 from harmonium.errors import DataError, HarmoniumError
 from harmonium.estimators.model_files import mean_probabilities, observed_fraction
@@ -43,9 +42,6 @@ try:
     import resource
 except ImportError:  # Windows
     resource = None  # type: ignore[assignment]
-
-Matrix = NDArray[np.float32]
-Rows = NDArray[np.intp]
 
 STACKED = "stacked"  # the engine that trains many models as one program, on the GPU that JAX finds
 
@@ -188,7 +184,7 @@ def _train_and_test(runs: Runs) -> list[RunOutput]:
     ]
 
 
-def _split(run: Run, data: PreparedDataset) -> tuple[Rows, Rows, Rows]:
+def _split(run: Run, data: PreparedDataset) -> tuple[Places, Places, Places]:
     """The clips that a run trains on, stops early on and tests on.
 
     A run on fewer clips trains on a part of those that a run on more clips takes. Members of a
@@ -208,7 +204,7 @@ def _split(run: Run, data: PreparedDataset) -> tuple[Rows, Rows, Rows]:
 
 
 @lru_cache(maxsize=2)
-def _folds(data: PreparedDataset, n_folds: int, seed: int) -> Rows:
+def _folds(data: PreparedDataset, n_folds: int, seed: int) -> Places:
     return grouped_folds(data.groups, data.Y, n_folds=n_folds, seed=seed)
 
 
@@ -220,7 +216,7 @@ def _seed(*parts: int) -> int:
 @lru_cache(maxsize=32)
 def _smoothed_tags(
     dataset: DatasetSpec, n_folds: int, test_fold: int, valid_fold: int, seed: int
-) -> Matrix:
+) -> Floats:
     data = load_dataset(dataset)
     train = ~np.isin(_folds(data, n_folds, seed), (test_fold, valid_fold))
     return data.smoothed(np.flatnonzero(train), seed=_seed(seed, test_fold, valid_fold))
@@ -229,8 +225,8 @@ def _smoothed_tags(
 def _test(
     run: Run,
     model: Any,
-    split: tuple[Rows, Rows, Rows],
-    X: Matrix,
+    split: tuple[Places, Places, Places],
+    X: Floats,
     data: PreparedDataset,
     *,
     seconds: float,
@@ -313,7 +309,7 @@ class CrossFitted:
     def __init__(self, make: Callable[[], Any], *, refit: bool) -> None:
         self.make, self.refit = make, refit
 
-    def fit(self, X: Matrix, y: Matrix, *, groups: Rows, eval_y: Matrix, **more: Any) -> Any:
+    def fit(self, X: Floats, y: Floats, *, groups: Places, eval_y: Floats, **more: Any) -> Any:
         """Learn; ``groups`` is the fold of each clip, and ``more`` has a row for each clip, too."""
         self.folds_, self.held_out_ = groups, np.empty(eval_y.shape, np.float32)
         self.members = []
@@ -339,7 +335,7 @@ class ScikitLearnTagger:
     def __init__(self, classifier: Any) -> None:
         self.classifier = classifier
 
-    def fit(self, X: Matrix, Y: Matrix, eval_set: object = None) -> "ScikitLearnTagger":
+    def fit(self, X: Floats, Y: Floats, eval_set: object = None) -> "ScikitLearnTagger":
         """Learn; there is no early stopping on ``eval_set``."""
         from sklearn.base import clone
         from sklearn.multiclass import OneVsRestClassifier
@@ -360,7 +356,7 @@ class ScikitLearnTagger:
             ]
         return self
 
-    def predict_proba(self, X: Matrix) -> Matrix:
+    def predict_proba(self, X: Floats) -> Floats:
         """p(y_j = 1 | x), (n_clips, n_tags)."""
         found = [pipeline.predict_proba(X) for pipeline in self._pipelines]
         found = found[0] if self._at_once else found
@@ -381,11 +377,11 @@ class Questions(NamedTuple):
     """Clips to give the tags of, each once or several times."""
 
     clips: Places  # (n_questions,) the clip of each question
-    given: Matrix  # (n_questions, n_tags) the tags that the model is given; NaN for the others
-    asked: Matrix  # (n_questions, n_tags) the true labels of the others; NaN where given or unknown
+    given: Floats  # (n_questions, n_tags) the tags that the model is given; NaN for the others
+    asked: Floats  # (n_questions, n_tags) the true labels of the others; NaN where given or unknown
 
 
-def questions(Y: Matrix, known: Known, seed: Sequence[int]) -> Questions:
+def questions(Y: Floats, known: Known, seed: Sequence[int]) -> Questions:
     """The questions about clips with the labels Y (n_clips, n_tags), of which so much is given."""
     if known == ONE:
         clips, tags = np.nonzero((Y == 1) & (np.sum(Y == 1, axis=1, keepdims=True) >= 2))
@@ -398,7 +394,7 @@ def questions(Y: Matrix, known: Known, seed: Sequence[int]) -> Questions:
     return Questions(clips, np.where(is_given, labels, nan), np.where(is_given, nan, labels))
 
 
-def answers(model: Any, X: Matrix, about: Questions) -> Matrix:
+def answers(model: Any, X: Floats, about: Questions) -> Floats:
     """Scores of all tags, (n_questions, n_tags); a model that takes no tags goes by sound."""
     if isinstance(model, CrossFitted):
         found = [answers(member, X, about) for member in model.members]
@@ -409,7 +405,7 @@ def answers(model: Any, X: Matrix, about: Questions) -> Matrix:
     return predict(X)[about.clips]
 
 
-def plain_and_corrected(model: Any, X: Matrix, about: Questions) -> tuple[Matrix, Matrix]:
+def plain_and_corrected(model: Any, X: Floats, about: Questions) -> tuple[Floats, Floats]:
     """The answers before and after the model's own correction; the same where it has none."""
     correction = getattr(model, "recalibration_", None)
     if correction is None:
@@ -424,7 +420,7 @@ def plain_and_corrected(model: Any, X: Matrix, about: Questions) -> tuple[Matrix
     return plain, correction(plain, share)
 
 
-def judge(model: Any, X: Matrix, Y: Matrix, known: Known, seed: Sequence[int]) -> dict[str, Any]:
+def judge(model: Any, X: Floats, Y: Floats, known: Known, seed: Sequence[int]) -> dict[str, Any]:
     """The measures of a model on some clips, by name; None if one is not defined.
 
     "auc" is a list by tag, the others are means over clips. A clip that is asked about several
@@ -449,7 +445,7 @@ def judge(model: Any, X: Matrix, Y: Matrix, known: Known, seed: Sequence[int]) -
 
 
 def validation_score(
-    model: Any, X: Matrix, Y: Matrix, known: Sequence[Known], seed: Sequence[int]
+    model: Any, X: Floats, Y: Floats, known: Sequence[Known], seed: Sequence[int]
 ) -> float:
     """What settings are chosen by: the mean of an AUC for each of the ways to be asked.
 

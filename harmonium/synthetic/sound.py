@@ -14,10 +14,9 @@ from functools import lru_cache, partial
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.signal import butter, fftconvolve, sosfilt
 
-from harmonium.arrays import Doubles
+from harmonium.arrays import Doubles, Numbers
 from harmonium.arrays import Floats as Samples
 from harmonium.synthetic.music import Note, Part, SyntheticClip, notes_of
 
@@ -134,7 +133,7 @@ def noise(n: int, seed: int) -> Samples:
 
 
 @lru_cache(maxsize=256)
-def _sections(kind: str, order: int, *hertz: int) -> NDArray[np.float32]:
+def _sections(kind: str, order: int, *hertz: int) -> Numbers:
     """Second-order sections of a Butterworth filter; designing one costs more than applying it."""
     ends = hertz if len(hertz) > 1 else hertz[0]
     return butter(order, ends, kind, fs=RATE, output="sos").astype(np.float32)
@@ -210,7 +209,7 @@ def fade(x: Samples) -> Samples:
     return x
 
 
-Tone = Callable[[float, int, Part], NDArray[np.floating]]
+Tone = Callable[[float, int, Part], Numbers]
 
 
 @dataclass(frozen=True)

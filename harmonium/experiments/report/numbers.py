@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from harmonium.arrays import Doubles, Mask
 from harmonium.errors import DataError
 from harmonium.evaluation import PairedTests, Reliability, paired_t_tests
 from harmonium.experiments.plan import (
@@ -28,8 +28,6 @@ from harmonium.experiments.plan import (
 from harmonium.experiments.recipe import ONE, Recipe
 from harmonium.experiments.results import RESULTS
 
-Numbers = NDArray[np.float64]
-
 NOTHING = "—"  # the text of a cell that has no value
 
 CORRECTIONS = {"none": "", "holm": ", Holm", "bh": ", BH"}
@@ -43,12 +41,12 @@ class Score:
     arm: Arm
     axes: dict[str, Any]  # its dataset, model, settings that vary and so on, by name
     states: list[FoldState]  # the finished test folds
-    finished: NDArray[np.bool_]  # (n_folds,) whether all runs of a test fold are there
-    aucs: Numbers  # (n_folds, n_tags) means over a test fold's runs; NaN if there is none
+    finished: Mask  # (n_folds,) whether all runs of a test fold are there
+    aucs: Doubles  # (n_folds, n_tags) means over a test fold's runs; NaN if there is none
     tags: tuple[str, ...]  # (n_tags,) names, or numbers where the results do not name them
-    of_clips: Numbers  # (n_folds, n_measures) `CLIP_MEASURES`; NaN if there is none
+    of_clips: Doubles  # (n_folds, n_measures) `CLIP_MEASURES`; NaN if there is none
     reliability: dict[str, Reliability]  # "plain" and "corrected"; empty if there is none
-    valid_aucs: Numbers  # (n_finished,) mean validation AUC of the final runs
+    valid_aucs: Doubles  # (n_finished,) mean validation AUC of the final runs
     final_runs: list[Mapping[str, Any]]  # what was measured of each final run
     all_runs: list[Mapping[str, Any]]  # the same of every run, each once, the search included
 
@@ -73,7 +71,7 @@ class Score:
         return standard_error(mean_known(self.aucs, axis=1))
 
     @property
-    def stages(self) -> list[tuple[list[dict[str, Any]], Numbers]]:
+    def stages(self) -> list[tuple[list[dict[str, Any]], Doubles]]:
         """Each stage of the search: the points, and (n_finished, n_points) validation AUCs."""
         of_folds = zip(*(state.stages for state in self.states), strict=True)
         return [(stage[0][0], np.array([aucs for _, aucs in stage])) for stage in of_folds]
@@ -127,14 +125,14 @@ def grouped(scores: Iterable[Score], *axes: str) -> dict[Any, list[Score]]:
     return found
 
 
-def mean_known(values: Numbers, axis: int | None = None) -> Any:
+def mean_known(values: Doubles, axis: int | None = None) -> Any:
     """The mean without the NaN; NaN where there is nothing else."""
     known = ~np.isnan(values)
     with np.errstate(invalid="ignore"):
         return np.where(known, values, 0.0).sum(axis=axis) / known.sum(axis=axis)
 
 
-def standard_error(values: Numbers) -> float:
+def standard_error(values: Doubles) -> float:
     """sd / √n of the values that are not NaN, with n - 1 degrees of freedom; NaN for n < 2."""
     known = values[~np.isnan(values)]
     return float(known.std(ddof=1) / np.sqrt(len(known))) if len(known) > 1 else math.nan
@@ -145,7 +143,7 @@ class Comparison:
     """Two scores on the same folds and tags."""
 
     names: tuple[str, str, str, str]  # the dataset, the two scores, and what else both are
-    folds: NDArray[np.bool_]  # (n_folds,) whether both have finished a test fold
+    folds: Mask  # (n_folds,) whether both have finished a test fold
     difference: float  # the mean over tags and then over folds of the first AUC less the second
     error: float  # the standard error of the difference, paired: over the differences of the folds
     p: float  # two-sided p value of the paired t-test on the difference
@@ -180,7 +178,7 @@ def compare(
     )
 
 
-def measured(runs: Sequence[Mapping[str, Any]], name: str) -> Numbers:
+def measured(runs: Sequence[Mapping[str, Any]], name: str) -> Doubles:
     """One measurement, of the runs that have it."""
     values = [run.get(name) for run in runs]
     return np.array([v for v in values if isinstance(v, int | float)], dtype=np.float64)
@@ -249,7 +247,7 @@ def _reliability(diagrams: Sequence[Mapping[str, Any] | None]) -> dict[str, Reli
     return {name: Reliability(*np.sum([one[name] for one in found], axis=0)) for name in found[0]}
 
 
-def _run_measures(line: Mapping[str, Any], run: Run) -> Numbers:
+def _run_measures(line: Mapping[str, Any], run: Run) -> Doubles:
     """(n_ways, n_tags + n_measures) the AUCs of the tags, then the measures within clips.
 
     A row per way to test; NaN where undefined, and where an older result has no such measure.
