@@ -59,35 +59,36 @@ _OWN = {place.casefold(): place for (place,) in ((_MOOD,), *_NAMED.values())}
 _NUMBERED = re.compile(r"\((\d+|RX|CR)\)")
 
 
-def _limited(name: str, most: int, problem: Exception) -> type:
+def _limited(name: str, most: int, problem: type[Exception]) -> type:
     """Mutagen's class of a frame, which raises where it is longer, unpacked or not."""
     kind: Any = Frames.get(name) or Frames_2_2[name].__base__
+
+    def check(data: bytes, most: int = most) -> None:  # Mutagen works on a long text for hours
+        if len(data) > most:
+            raise problem(f"a text in its ID3 tag has more than {most:,} bytes")
 
     class Limited(kind):
         @classmethod
         def _fromData(cls, header: Any, flags: int, data: bytes) -> Any:
-            if len(data) > (MAX_TEXT if flags & _PACKED else most):
-                raise problem  # unpacked, it might fill the memory
+            check(data, MAX_TEXT if flags & _PACKED else most)  # or else it may fill the memory
             return super()._fromData(header, flags, data)
 
         def _readData(self, header: Any, data: bytes) -> None:
-            if len(data) > most:  # Mutagen would work on a long text for hours
-                raise problem
+            check(data)
             super()._readData(header, data)
 
     Limited.__name__ = name
     return Limited
 
 
-_TOO_LONG = FileProblem(f"a text in its ID3 tag has more than {MAX_TEXT:,} bytes")
 _FRAMES = {  # Others are not read: chapters hold frames, and so more chapters, without an end.
-    name: _limited(name, MAX_TEXT, _TOO_LONG)
+    name: _limited(name, MAX_TEXT, FileProblem)
     for name in (
         *("TCON", "TMOO", "TIT1", "GRP1", "TXXX", "COMM", "TIT2", "TPE1", "TALB"),
         *("TCO", "TT1", "GP1", "TXX", "COM", "TT2", "TP1", "TAL"),
     )
 }
-_PICTURES = {name: _limited(name, MAX_COVER, NotImplementedError()) for name in ("APIC", "PIC")}
+_PICTURES = {name: _limited(name, MAX_COVER, NotImplementedError) for name in ("APIC", "PIC")}
 
 
 class Id3Format(Format):
