@@ -35,6 +35,7 @@ from harmonium.library.store import changes as library_changes
 from harmonium.library.store.tracks import Track
 from harmonium.library.tags import TagEntry
 from harmonium.library.write import OutlinedTag
+from harmonium.web.jobs import TooLongError
 
 MAX_ID = 2**53 - 1  # the largest integer that all JSON parsers read exactly
 _WHOLE = BeforeValidator(lambda x: int(x) if isinstance(x, float) and x.is_integer() else x)
@@ -318,6 +319,7 @@ LIBRARY_ERRORS: tuple[tuple[type[errors.HarmoniumError], int, str | None], ...] 
     (errors.UnknownTagError, 404, "unknown_tag"),
     (errors.NotInLibraryError, 404, None),
     (errors.NoLibraryError, 409, "not_ready"),
+    (TooLongError, 413, None),
     (errors.AudioError, 415, None),
     (errors.DataError, 422, None),
     (errors.ServerError, 503, None),

@@ -27,7 +27,7 @@ from harmonium.library.tagging import TagsOverTime, extractor_named, tags_over_t
 from harmonium.library.tags import Why
 from harmonium.web import bodies
 from harmonium.web.bodies import Problem, not_ready, sends
-from harmonium.web.jobs import TooLongError, decode
+from harmonium.web.jobs import decode
 from harmonium.web.service import Service, UsedService
 
 router = APIRouter()
@@ -282,10 +282,7 @@ def _file_tags(service: Service, path: str, name: str) -> dict[str, Any]:
     except DataError as error:
         raise not_ready(str(error)) from None
     with service.limited("decoding files", MAX_DECODED, wait=DECODE_SECONDS):
-        try:
-            features, duration = decode(path, extractor.name)
-        except TooLongError as error:
-            raise Problem(413, str(error)) from None
+        features, duration = decode(path, extractor.name)
     p = tagger.probabilities(np.array([features], np.float32))[0]
     values = {name: float(p[j]) for name, j in tagger.features.items()}
     tags = tags_by_sound(tagger, p, spellings, kinds)
