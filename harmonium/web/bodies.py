@@ -325,7 +325,7 @@ LIBRARY_ERRORS: tuple[tuple[type[errors.HarmoniumError], int, str | None], ...] 
     (errors.ServerError, 503, None),
 )
 """Error of the library, status and code; the first that fits."""
-TEMPORARY = ("locked", "connection", "server stopped", "disk")
+TEMPORARY = ("locked", "connection", "server stopped", "disk is")
 """Words in errors of the library that may soon be over: it is locked, restarts, or lacks space."""
 
 

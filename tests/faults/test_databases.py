@@ -187,6 +187,7 @@ def test_odd_values_about_models_give_answers_or_one_clear_error(
     monkeypatch.setattr(Jobs, "start", Mock(side_effect=LibraryError("not here")))
     damages = [(column.name, value) for column in metadata.tables[table].c for value in ODD_VALUES]
     for number, (column, value) in enumerate(damages[1::every]):
+        place = place.with_name(f"{number}.db")
         row = f"rowid = (SELECT {('max', 'min')[number % 2]}(rowid) FROM {table})"
         shutil.copy(answered, place)
         with sqlite3.connect(place) as connection, suppress(sqlite3.IntegrityError, TypeError):

@@ -30,6 +30,7 @@ from harmonium.library.store.models import UNREACHABLE, StoredModel
 from harmonium.library.tagger import tag_library
 from harmonium.web import jobs, track_routes
 from harmonium.web import service as service_module
+from harmonium.web.bodies import problem_of
 
 
 @pytest.fixture(scope="module", params=["sqlite", "postgresql"])
@@ -217,6 +218,7 @@ def test_one_shape_for_every_error(client, monkeypatch):
         assert (answer.status_code, error["code"]) == (status, code)
         assert error["message"].endswith((".", "?"))
         assert set(error) == {"code", "message", "field"}
+    assert problem_of(LibraryError("database disk image is malformed")).status_code == 409
 
 
 RATE = 22_050
