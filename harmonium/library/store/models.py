@@ -270,15 +270,10 @@ def places_in(everyone: Ids, some: Ids) -> tuple[Places, Mask]:
     return at, everyone[at] == some
 
 
-def steps_of(data: bytes) -> Steps:
-    """The blocks of a tag, one after the other, as the database has them."""
-    return np.frombuffer(data, "<u2")
-
-
-def _steps_in(row: Any, name: str) -> Steps:
-    """What is in a column of a row of `completed_track`."""
-    with database.intact(completed_track, row):
-        return steps_of(getattr(row, name))
+def _steps_in(table: sa.Table, row: Any, name: str = "probabilities") -> Steps:
+    """What is in a column of a row."""
+    with database.intact(table, row):
+        return np.frombuffer(getattr(row, name), "<u2")
 
 
 class Refinement(NamedTuple):
@@ -406,7 +401,7 @@ class Predictions(database.LibraryPart):
         have = steps[0] != _NONE if tags else np.zeros(len(numbers), bool)
         numbers, steps, places = numbers[have], steps[:, have], np.array(tags, np.int64)
         for one in completed:
-            known = _steps_in(one, "probabilities")
+            known = _steps_in(completed_track, one)
             at = int(np.searchsorted(numbers, one.track_id))
             if at < len(numbers) and numbers[at] == one.track_id:
                 inside = places < len(known)  # a new word has none
@@ -421,7 +416,7 @@ class Predictions(database.LibraryPart):
                 blocks = np.unique(numbers // BLOCK).tolist()
                 query = sa.select(table).where(table.c.block.in_(blocks))
                 for row in connection.execute(query).all():
-                    steps = steps_of(row.probabilities).copy()
+                    steps = _block_in(table, row).copy()
                     steps[numbers[numbers // BLOCK == row.block] % BLOCK] = _NONE
                     same = (table.c[name] == getattr(row, name) for name in _BLOCK_KEY)
                     change = sa.update(table).where(*same).values(probabilities=steps.tobytes())
@@ -473,7 +468,7 @@ class Refinements(database.LibraryPart):
         table = completed_track
         query = sa.select(table.c.track_id, table.c.digest, table.c.completed)
         rows = self._library.fetch(query.where(table.c.model_id == model_id))
-        return {row.track_id: (row.digest, _steps_in(row, "completed")) for row in rows}
+        return {row.track_id: (row.digest, _steps_in(table, row, "completed")) for row in rows}
 
     def put_completed(
         self, model_id: int, digests: Mapping[int, str], completed: Steps, probabilities: Steps
@@ -519,11 +514,15 @@ def _read_blocks(
     """(tag, block) → the stored probabilities, (BLOCK,)."""
     query, found = sa.select(table.c.tag, table.c.block, table.c.probabilities), {}
     for row in connection.execute(query.where(*conditions)):
-        with database.intact(table, row):
-            found[row.tag, row.block] = steps_of(row.probabilities).reshape(BLOCK)
-            if row.block not in range(1 << 31):
-                raise ValueError(f"block {row.block}")
+        found[row.tag, row.block] = _block_in(table, row)
     return found
+
+
+def _block_in(table: sa.Table, row: Any) -> Steps:
+    with database.intact(table, row):
+        if row.block not in range(1 << 31):
+            raise ValueError(f"block {row.block}")
+        return _steps_in(table, row).reshape(BLOCK)
 
 
 def _block_rows(
