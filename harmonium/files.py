@@ -27,6 +27,8 @@ try:
 except ImportError:  # everything but Windows
     msvcrt = None  # type: ignore[assignment]
 
+PathLike = str | os.PathLike[str]
+
 
 @contextmanager
 def atomic_file(path: Path) -> Iterator[BinaryIO]:
@@ -56,7 +58,7 @@ def write_atomically(path: Path, content: bytes) -> None:
         file.write(content)
 
 
-def check_writable(path: str | os.PathLike[str], endings: Sequence[str] = ()) -> None:
+def check_writable(path: PathLike, endings: Sequence[str] = ()) -> None:
     """Refuse, before any work, a file of another ending, or in a missing or read-only folder."""
     file = Path(path)
     if endings and file.suffix.lower() not in endings:
@@ -75,7 +77,7 @@ def check_writable(path: str | os.PathLike[str], endings: Sequence[str] = ()) ->
         )
 
 
-def open_file(path: str | os.PathLike[str]) -> BinaryIO:
+def open_file(path: PathLike) -> BinaryIO:
     """Open a file to read it; an OSError if it is a folder, a pipe or a device."""
     # Opening a pipe would wait for whoever writes to it, and one can take a file's place any time.
     flags = (getattr(os, name, 0) for name in ("O_NONBLOCK", "O_BINARY", "O_CLOEXEC"))
@@ -162,7 +164,7 @@ def user_cache_folder() -> Path:
     return user_cache_path("harmonium", appauthor=False, opinion=False)
 
 
-def absolute_path(path: str | os.PathLike[str]) -> str:
+def absolute_path(path: PathLike) -> str:
     """The path as libraries store it: absolute, ~ expanded, without "..", links kept."""
     # ".." after a link leads to the folder above its target, as it does for the system.
     name = os.path.expanduser(path)  # noqa: PTH111

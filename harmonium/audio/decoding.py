@@ -20,14 +20,13 @@ import soxr
 
 from harmonium.arrays import Floats
 from harmonium.errors import AudioError, DataError
-from harmonium.files import open_file
+from harmonium.files import PathLike, open_file
 
 if TYPE_CHECKING:
     from harmonium.audio.ffmpeg import FFmpeg
 
 Decoder: TypeAlias = "Sndfile | FFmpeg"
 Found = TypeVar("Found")
-PathLike = str | os.PathLike[str]
 Sound = PathLike | BinaryIO  # a file by its path, or one that is open for reading bytes
 
 EXTENSIONS = frozenset(  # endings of the files that are taken from folders, in lower case

@@ -23,7 +23,7 @@ from typing import Any, Self
 import numpy as np
 
 from harmonium.arrays import Floats, Ids
-from harmonium.audio.decoding import PathLike, Sound, SpreadWindows, Window, decode_windows, quoted
+from harmonium.audio.decoding import Sound, SpreadWindows, Window, decode_windows, quoted
 from harmonium.audio.extractors import Extractor, extractor_key, get_extractor
 from harmonium.engine import (
     Engine,
@@ -36,7 +36,7 @@ from harmonium.engine import (
     pickled,
 )
 from harmonium.errors import AudioError, DataError, HarmoniumError, readable
-from harmonium.files import atomic_file, check_writable, enable_write_ahead_log, open_file
+from harmonium.files import PathLike, atomic_file, check_writable, enable_write_ahead_log, open_file
 
 GivenFile = PathLike | tuple[str, bytes, int, int]
 """A path; or a path, the SHA-256 digest of its content or of its sound alone, and the size and time

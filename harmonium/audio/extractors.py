@@ -22,15 +22,9 @@ from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import ArrayLike
 
 from harmonium.arrays import Doubles, Floats, Places
-from harmonium.audio.decoding import (
-    DECODING_VERSION,
-    PathLike,
-    Plan,
-    SpreadWindows,
-    decode_windows,
-    quoted,
-)
+from harmonium.audio.decoding import DECODING_VERSION, Plan, SpreadWindows, decode_windows, quoted
 from harmonium.errors import AudioError, DataError, HarmoniumError
+from harmonium.files import PathLike
 
 GROUPS = ("timbre", "rhythm")  # the groups of the paper's features, in their order
 DEFINITIONS = 1  # raise it whenever the paper's features of the same samples change

@@ -7,9 +7,9 @@ from pathlib import Path
 import numpy as np
 
 from harmonium.arrays import Floats
-from harmonium.audio.decoding import MIN_RATE, CannotDecode, Decoder, PathLike, Sound, with_decoder
+from harmonium.audio.decoding import MIN_RATE, CannotDecode, Decoder, Sound, with_decoder
 from harmonium.audio.extractors import decibels, hann_window, hz_to_mel
-from harmonium.files import write_atomically
+from harmonium.files import PathLike, write_atomically
 
 WIDTH, HEIGHT = 1200, 128  # pixels of a track's picture: moments and mel bands
 LOOKS = 4  # frames that a column of it is the mean of

@@ -11,11 +11,12 @@ from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from harmonium.arrays import Floats, Numbers
-from harmonium.audio.decoding import PathLike, quoted
+from harmonium.audio.decoding import quoted
 from harmonium.audio.extraction import extract_files
 from harmonium.audio.extractors import Extractor, get_extractor
 from harmonium.engine import Engine
 from harmonium.errors import AudioError, DataError, DataWarning
+from harmonium.files import PathLike
 from harmonium.parameters import Count, NotNegative, estimator, parameter
 
 FLOATS = [np.float64, np.float32]

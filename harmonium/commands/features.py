@@ -114,14 +114,11 @@ def list_extractors(as_json: bool = options.JSON) -> None:
         | {key: getattr(one, key) for key in ("auc", "milliseconds", "summary")}
         for name, one in found
     ]
-    out.show(
-        records,
-        {
-            "Name": lambda one: one["name"],
-            ">Numbers": lambda one: one["features"],
-            ">AUC": lambda one: "-" if one["auc"] is None else f"{one['auc']:.3f}",
-            ">ms": lambda one: "-" if one["milliseconds"] is None else f"{one['milliseconds']:.0f}",
-            "Description": lambda one: one["summary"],
-        },
-    )
+    out.json(records)
+    rows = []
+    for name, one in found:
+        auc = "-" if one.auc is None else f"{one.auc:.3f}"
+        ms = "-" if one.milliseconds is None else f"{one.milliseconds:.0f}"
+        rows.append((name, len(one.feature_names), auc, ms, one.summary))
+    out.table(("Name", ">Numbers", ">AUC", ">ms", "Description"), rows)
     out.hint(f"A new library is indexed with {DEFAULT}.")

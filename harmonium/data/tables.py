@@ -9,7 +9,6 @@ used is left out, and its line is known.
 import csv
 import gzip
 import io
-import os
 import re
 import subprocess
 import sys
@@ -30,9 +29,9 @@ from numpy.typing import NDArray
 
 from harmonium.arrays import Codes, Ids, Mask, Places
 from harmonium.errors import DataError, DataWarning, nearest_names
+from harmonium.files import PathLike
 
 Column: TypeAlias = Sequence[Any] | NDArray[Any] | pl.Series
-PathLike: TypeAlias = str | os.PathLike[str]
 Roles: TypeAlias = Mapping[str, str | int]  # role → its column, by name or by position from 0
 ChooseRoles: TypeAlias = Callable[[list[str], int], Roles]
 """Names of the columns, none without a header, and how many columns there are → the roles."""

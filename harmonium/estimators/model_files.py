@@ -4,7 +4,6 @@ A model is a file, or bytes, of safetensors whose metadata is JSON. Nothing in i
 """
 
 import json
-import os
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -18,7 +17,7 @@ from safetensors.numpy import load, save
 from harmonium import __version__
 from harmonium.arrays import Arrays, Doubles, Floats, Numbers
 from harmonium.errors import DataError, ModelFileError
-from harmonium.files import check_writable, write_atomically
+from harmonium.files import PathLike, check_writable, write_atomically
 
 FORMAT = 1  # version of the format; a model with a higher one is refused
 MAX_SCALED = 1e30  # of features; the sums of larger ones would overflow single precision
@@ -31,7 +30,6 @@ BLOCK = 2**24  # numbers in one block of a table
 _KEY = "harmonium"
 _AGAIN = "Train and save the model again, or take a copy that is whole."
 
-PathLike = str | os.PathLike[str]
 _Precision = TypeVar("_Precision", bound=np.floating)
 
 

@@ -28,7 +28,6 @@ from harmonium.audio.extraction import (
     TIME_LIMIT,
     FileProgress,
     GivenFile,
-    PathLike,
     file_digest,
     iterate_files,
     reason_of,
@@ -42,7 +41,7 @@ from harmonium.audio.extractors import (
 )
 from harmonium.engine import Engine, Runner
 from harmonium.errors import FileTagError, LibraryError, readable
-from harmonium.files import absolute_path
+from harmonium.files import PathLike, absolute_path
 from harmonium.library.filetags import audio_digest, read_tags
 from harmonium.library.library import Library
 from harmonium.library.store.database import batches, end_transactions, loaded_path

@@ -18,8 +18,8 @@ import jax.numpy as jnp
 from jax import Array, lax
 
 from harmonium.rbm import gradients
-from harmonium.rbm.inference import fill_unknown
-from harmonium.rbm.model import Field, Params, condition, hidden_given_tags, tags_given_hidden
+from harmonium.rbm.inference import fill_unknown, gibbs_sweep
+from harmonium.rbm.model import Field, Params, condition, hidden_given_tags
 
 
 class JointParams(NamedTuple):
@@ -51,12 +51,10 @@ def joint_sweep(
 
     ``noise`` is uniform on [0, 1), (B, ≥ n + C + D).
     """
-    (n, n_tags), end = params.U.shape, sum(params.U.shape) + params.W.shape[1]
-    field = _field(params, x)
-    h = (noise[:, :n] < hidden_given_tags(field, y)).astype(x.dtype)
-    y = (noise[:, n : n + n_tags] < tags_given_hidden(field, h)).astype(x.dtype)
+    y, h = gibbs_sweep(_field(params, x), y, noise)
+    rest = noise[:, sum(params.U.shape) :][:, : params.W.shape[1]]
     # the inverse of the normal distribution; the uniform numbers can be 0, where it is infinite
-    normal = jax.scipy.special.ndtri(jnp.maximum(noise[:, n + n_tags : end], 2.0**-24))
+    normal = jax.scipy.special.ndtri(jnp.maximum(rest, 2.0**-24))
     x = params.b[None, :] + variance * (h @ params.W) + variance**0.5 * normal
     return x, y, h
 
