@@ -194,7 +194,8 @@ def matched(tracks: Iterable[Track], songs: Iterable[Song]) -> dict[int, Song]:
         ranked = [(n, song) for n, song in ranked if n >= 2 or n == len(_folded(song.path))]
         ranked += [(0, song) for song in by_name[_named(track)] if track.title]
         for n, song in ranked:
-            if (gap := _gap(track, song)) <= MAX_APART:
+            gap = abs(track.duration - song.duration) if track.duration and song.duration else 0.0
+            if gap <= MAX_APART:
                 rank = (-n, _folded(song.album) != _folded(track.album), gap)
                 found[track.id] = min(found.get(track.id, (rank, song)), (rank, song))
     return {number: song for number, (_, song) in found.items()}
@@ -204,11 +205,6 @@ def _same_end(one: list[str], other: list[str]) -> int:
     """How many parts two paths have in common at their ends."""
     pairs = zip(reversed(one), reversed(other), strict=False)
     return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
-
-
-def _gap(track: Track, song: Song) -> float:
-    """By how many seconds the durations differ, as far as they are known."""
-    return abs(track.duration - song.duration) if track.duration and song.duration else 0.0
 
 
 def _named(one: Track | Song) -> str:

@@ -43,7 +43,7 @@ from harmonium.arrays import Doubles, Floats, Ids, Mask, Places
 from harmonium.data.tag_names import OWN
 from harmonium.errors import DataError, LibraryError, counted
 from harmonium.estimators.model_files import sigmoid
-from harmonium.library.learning.examples import MIN_EXAMPLES
+from harmonium.library.learning.examples import MIN_EXAMPLES, row_blocks
 from harmonium.library.library import Library, Progress
 from harmonium.library.search import unknown_tag
 from harmonium.library.snapshot import Snapshot
@@ -76,7 +76,6 @@ NEW_THRESHOLD = 0.5
 MAX_OTHERS = 2000  # tracks by which the expected number of tracks with a tag is estimated
 HALF_WEIGHT = 5.0  # an answer counts half if the model learnt the tag from so many tracks with it
 CHANCE = 1.5  # √n times the mean residual of n answers that may be chance: three standard errors
-_PAGE = 8192
 
 
 @dataclass(frozen=True)
@@ -529,8 +528,7 @@ def _completed(
         tagger, Y = Tagger(model), np.full((len(ids), len(places)), np.nan, np.float32)
         for y, track in zip(Y, ids.tolist(), strict=True):
             y[list(observed[track])] = list(observed[track].values())
-        for at in range(0, len(ids), _PAGE):
-            some = slice(at, at + _PAGE)
+        for some in row_blocks(len(ids)):
             by_sound, given = tagger.probabilities(X[some]), tagger.probabilities(X[some], Y[some])
             steps = packed(np.where(np.isnan(Y[some]), given, by_sound))
             rows |= dict(zip(ids[some].tolist(), steps, strict=True))

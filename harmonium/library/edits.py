@@ -5,20 +5,17 @@ Each change can be undone.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from harmonium.data.tag_names import AUDIO_FEATURES, KINDS, NO_TAG, normalise_tag
 from harmonium.errors import DataError
 from harmonium.library.library import Library
 from harmonium.library.search import unknown_tag
+from harmonium.library.snapshot import Snapshot
 from harmonium.library.store.changes import MODEL_TAG, SETTING, TRACK_STATE
 from harmonium.library.store.database import storable
 from harmonium.library.store.models import UNREACHABLE, StoredModel
 from harmonium.library.store.schema import HIDDEN, KIND, RENAMED
 from harmonium.library.store.tracks import FORGOTTEN, named_tracks
-
-if TYPE_CHECKING:
-    from harmonium.library.snapshot import Snapshot
 
 
 def forget(library: Library, ids: Sequence[int]) -> int | None:
@@ -117,7 +114,7 @@ def _with_tag(library: Library, tag: str) -> list[tuple[StoredModel, int]]:
     return [(one, one.vocabulary.index(tag)) for one in models if tag in one.vocabulary]
 
 
-def _known(tag: str, snapshot: "Snapshot") -> str:
+def _known(tag: str, snapshot: Snapshot) -> str:
     name = snapshot.name(tag)
     if name not in snapshot.known:
         raise unknown_tag(tag, snapshot.known)

@@ -222,8 +222,7 @@ def import_file_tags(
     for name in wanted:
         if name not in FIELDS:
             raise DataError(f"'fields' must be among {', '.join(FIELDS)}, got {name!r}.")
-    if not library.tracks.count():
-        raise _no_tracks(library)
+    _check_tracks(library)
     report = ImportReport()
     written = _written_tags(library)
     values = {
@@ -304,10 +303,11 @@ def _note_split(report: ImportReport, text: str, parts: Sequence[str]) -> None:
         report.whole[parts[0]] += 1
 
 
-def _no_tracks(library: Library) -> LibraryError:
-    return LibraryError(
-        f"The library {library.place} has no tracks yet. `harmonium index FOLDER` comes first."
-    )
+def _check_tracks(library: Library) -> None:
+    if not library.tracks.count():
+        raise LibraryError(
+            f"The library {library.place} has no tracks yet. `harmonium index FOLDER` comes first."
+        )
 
 
 def _keep(
@@ -442,8 +442,7 @@ def _by_kind(
 
 def _match_tracks(library: Library, frame: pl.DataFrame) -> pl.DataFrame:
     """The rows with the track_id that their item, artist and title mean, or the reason for none."""
-    if not library.tracks.count():
-        raise _no_tracks(library)
+    _check_tracks(library)
     roles = [role for role in _TRACK_ROLES if role in frame.columns]
     words = frame.select(roles).unique(maintain_order=True)
     with library.connect() as connection:
@@ -534,9 +533,8 @@ def import_features(
     digest = hashlib.sha256(file.read_bytes()).hexdigest()[:12]
     report = FeatureReport(f"{PREFIX}{file.stem}", X.shape[1], len(X))
     matched = _match_tracks(library, words.with_row_index("row"))
-    for *texts, reason in (
-        matched.filter(pl.col("track_id").is_null()).drop("row", "track_id").rows()
-    ):
+    lost = matched.filter(pl.col("track_id").is_null()).drop("row", "track_id")
+    for *texts, reason in lost.iter_rows():
         report.unmatched[" - ".join(filter(None, texts))] = reason
     # Of several rows for a track, the last counts.
     rows = dict(matched.drop_nulls("track_id").select("track_id", "row").iter_rows())

@@ -20,7 +20,6 @@ from harmonium.data.tag_names import GenreTree, resolve_aliases
 from harmonium.errors import DataError, HarmoniumError, LibraryError, NoLibraryError
 from harmonium.library.store import database
 from harmonium.library.store.changes import Changes
-from harmonium.library.store.database import read_table_version, upgrade
 from harmonium.library.store.models import (
     CURRENT,
     Models,
@@ -793,7 +792,7 @@ class Library:
 
     def _bring_up_to_date(self, create: bool) -> None:
         with self.connect() as connection:
-            version, is_empty = read_table_version(connection)
+            version, is_empty = database.read_table_version(connection)
         if version == VERSION:
             return
         if version is None:
@@ -807,7 +806,7 @@ class Library:
             with database.explained(self.place):
                 database.use_write_ahead_log(self.engine)
         with self.begin() as connection:
-            upgrade(connection, self.place)
+            database.upgrade(connection, self.place)
 
 
 class _Connections(threading.local):

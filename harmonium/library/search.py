@@ -24,16 +24,14 @@ import re
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import reduce
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from harmonium import errors
 from harmonium.arrays import Floats, Ids, Mask, Places
 from harmonium.data.tag_names import AUDIO_FEATURES, normalise_tag
-from harmonium.errors import DataError, UnknownTagError
+from harmonium.errors import DataError, UnknownTagError, did_you_mean
 from harmonium.library.store.models import STEP, StoredModel, places_in
 
 if TYPE_CHECKING:
@@ -111,9 +109,7 @@ class Query(NamedTuple):
         return combine.reduce(surely), combine.reduce(maybe)
 
 
-def parse(
-    text: str, known: Collection[str], aliases: Mapping[str, str] = MappingProxyType({})
-) -> Query:
+def parse(text: str, known: Collection[str], aliases: Mapping[str, str] = {}) -> Query:
     """The query of a text, in tags that are among the known (normalised) ones.
 
     ``aliases`` are other words for known tags; they count where the text has no other meaning. A
@@ -169,7 +165,7 @@ def parse(
 
 def unknown_tag(name: str, known: Collection[str], problem: str = "") -> UnknownTagError:
     """The error for an unknown tag, with the most similar known ones."""
-    hint = errors.did_you_mean(name, known, n=3, examples=8, quote=_quoted)
+    hint = did_you_mean(name, known, n=3, examples=8, quote=_quoted)
     if not problem:
         problem = f"No track has the tag {_quoted(name)}, and the model does not know it."
     return UnknownTagError(problem + hint)
@@ -182,7 +178,7 @@ def read_range(text: str) -> Range:
     """The range of a text such as ``energy:>0.7``, ``energy:<=0.3`` or ``energy:0.4..0.8``."""
     name = text.partition(":")[0]
     if name not in AUDIO_FEATURES:
-        hint = errors.did_you_mean(name, AUDIO_FEATURES, n=3, examples=len(AUDIO_FEATURES))
+        hint = did_you_mean(name, AUDIO_FEATURES, n=3, examples=len(AUDIO_FEATURES))
         raise UnknownTagError(f"There is no audio feature {name!r}.{hint}")
     found = _RANGE.fullmatch(text)
     sign, bound, least, most = ("", "", "", "") if found is None else found.groups("")

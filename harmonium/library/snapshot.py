@@ -14,6 +14,7 @@ from typing import Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
 import sqlalchemy as sa
+from numpy.typing import NDArray
 
 from harmonium.arrays import Floats, Ids, Mask, Places
 from harmonium.data.tag_names import AUDIO_FEATURES, builtin_tree, kind_of, normalise_tag
@@ -179,11 +180,8 @@ class Snapshot:
         said = (version.change, version.opinion) == (old.change, old.opinion)
         holds = {
             "verdicts": said,
-            "predictions": predicted,
-            "trained": predicted,
-            "tagger": same_model,
-            "_write_thresholds": same_model,
-            "curves": same_model,
+            **dict.fromkeys(("predictions", "trained"), predicted),
+            **dict.fromkeys(("tagger", "curves", "_write_thresholds"), same_model),
             **dict.fromkeys(("sounds", "ids", "_by_name", "_names"), version.tracks == old.tracks),
         }
         for part, still in holds.items():
@@ -585,14 +583,11 @@ class Snapshot:
         """Some tracks of a result."""
         rows = found.rows(offset, offset + limit)
         ids = found.ids[rows]
-        nothing: list[None] = [None] * len(ids)
 
-        def part(values: Floats | None) -> list[Any]:
-            return nothing if values is None else values[rows].tolist()
+        def part(values: NDArray[Any] | None) -> list[Any]:
+            return [None] * len(ids) if values is None else values[rows].tolist()
 
-        sources: list[Any] = nothing
-        if found.sources is not None:
-            sources = [SOURCES[code] for code in found.sources[rows]]
+        sources = [None if code is None else SOURCES[code] for code in part(found.sources)]
         tags = [{name: float(p[row]) for name, p in found.tags.items()} for row in rows]
         shown: list[Any] = self.shown_tags(ids) if shown_tags else [[] for _ in ids]
         values = self.features(ids, found.features)

@@ -39,7 +39,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -55,14 +55,11 @@ from harmonium.data.tag_names import (
 from harmonium.errors import DataError, LibraryError, ModelFileError
 from harmonium.estimators import model_files
 from harmonium.files import read_toml
-from harmonium.library.library import Library
+from harmonium.library.library import Library, Progress
 from harmonium.library.search import unknown_tag
 from harmonium.library.store.models import UNREACHABLE, Owner, Refinement, StoredModel
 from harmonium.library.store.schema import EXTRACTOR
 from harmonium.library.store.tracks import FULL, SoundVectors, current_space, update_sound_vectors
-
-if TYPE_CHECKING:
-    from harmonium.library.library import Progress
 
 PARAMETERS = {"DiscriminativeRBM": "UWcd", "LogisticTagger": "Wd"}  # of classes of stored models
 FEATURE = "feature"  # the group of audio features; people's tags of these names are moods
@@ -464,7 +461,7 @@ def tag_library(
     model: StoredModel | None = None,
     *,
     again: bool = False,
-    progress: "Progress | None" = None,
+    progress: Progress | None = None,
 ) -> int:
     """Store what the model predicts for all present tracks that it has not tagged yet; how many.
 

@@ -295,16 +295,13 @@ def _positions(J: Doubles) -> Doubles:
 
 
 def _links(names: list[str], J: Doubles) -> list[dict[Literal["a", "b", "weight"], Any]]:
-    chosen = {}
-    for i in range(len(names)):
-        for j in np.argsort(-J[i], kind="stable")[:LINKS_EACH].tolist():
-            if J[i, j] > 0:
-                chosen[min(i, j), max(i, j)] = float(J[i, j])
+    nearest = np.argsort(-J, axis=1, kind="stable")[:, :LINKS_EACH].tolist()
+    links = [(i, j) for i, best in enumerate(nearest) for j in best if J[i, j] > 0]
     rows, columns = np.triu_indices(len(names), 1)
     order = np.argsort(J[rows, columns], kind="stable")[:MAX_LINKS_AGAINST]
-    for i, j in zip(rows[order].tolist(), columns[order].tolist(), strict=True):
-        if J[i, j] < 0:
-            chosen[i, j] = float(J[i, j])
+    against = zip(rows[order].tolist(), columns[order].tolist(), strict=True)
+    links += [(i, j) for i, j in against if J[i, j] < 0]
+    chosen = {(min(link), max(link)): float(J[link]) for link in links}
     pairs = sorted(chosen.items(), key=lambda pair: -abs(pair[1]))
     return [{"a": names[i], "b": names[j], "weight": weight} for (i, j), weight in pairs]
 

@@ -296,7 +296,6 @@ WritePlan = answer(
     preview=[PlannedFile],
 )
 
-
 ErrorAnswer = answer(
     "ErrorAnswer", error=answer("ErrorBody", code=str, message=str, field=str | None)
 )

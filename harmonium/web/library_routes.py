@@ -26,16 +26,8 @@ from harmonium.library.store.schema import EXTRACTOR, FOLDERS
 from harmonium.library.tagger import builtin_extractor
 from harmonium.library.tags import TagDetail, TagMap
 from harmonium.library.write import PlannedFile
-from harmonium.web import bodies
+from harmonium.web import bodies, guard
 from harmonium.web.bodies import MAX_ID, Problem, sends
-from harmonium.web.guard import (
-    SESSION_SECONDS,
-    SIGNED_OUT,
-    cookie_name,
-    is_session,
-    new_session,
-    same_secret,
-)
 from harmonium.web.jobs import Record
 from harmonium.web.service import UsedService
 
@@ -99,23 +91,21 @@ def _built_in(library: Library | None) -> dict[str, bool | str | None]:
 @router.post("/session", tags=["session"], status_code=204, response_class=Response)
 def sign_in(service: UsedService, asked: bodies.Token) -> Response:
     """Sign a browser in with the token; a cookie that scripts cannot read replaces it."""
-    token = service.settings.token
-    response = Response(status_code=204)
-    if token is None:
-        return response
-    if not same_secret(asked.token, token):
-        raise Problem(401, "That is not the token of this server.", field="token")
-    name = cookie_name(service.settings)
-    response.set_cookie(name, new_session(token), max_age=SESSION_SECONDS, **COOKIE)
+    token, response = service.settings.token, Response(status_code=204)
+    if token is not None:
+        if not guard.same_secret(asked.token, token):
+            raise Problem(401, "That is not the token of this server.", field="token")
+        name, value = guard.cookie_name(service.settings), guard.new_session(token)
+        response.set_cookie(name, value, max_age=guard.SESSION_SECONDS, **COOKIE)
     return response
 
 
 @router.delete("/session", tags=["session"], status_code=204, response_class=Response)
 def sign_out(service: UsedService, request: Request) -> Response:
     """Sign a browser out; its cookie opens nothing from now on."""
-    response, name = Response(status_code=204), cookie_name(service.settings)
-    if is_session(cookie := request.cookies.get(name, ""), service.settings.token or ""):
-        SIGNED_OUT.add(cookie)
+    response, name = Response(status_code=204), guard.cookie_name(service.settings)
+    if guard.is_session(cookie := request.cookies.get(name, ""), service.settings.token or ""):
+        guard.SIGNED_OUT.add(cookie)
     response.delete_cookie(name, **COOKIE)
     return response
 
@@ -353,7 +343,6 @@ def importable(
 @router.post("/import", tags=["jobs"], response_model=bodies.Job)
 def import_files(service: UsedService, asked: bodies.ImportAsked) -> Record:
     """Import the tags in the files, train a model on all tags, and use it."""
-    service.library()
     return service.jobs.start("import", asked.model_dump())
 
 
@@ -370,7 +359,6 @@ def index(service: UsedService, asked: bodies.IndexAsked) -> Record:
 @router.post("/train", tags=["jobs"], response_model=bodies.Job)
 def train(service: UsedService, asked: bodies.TrainAsked) -> Record:
     """Train a new model; it is used at once only if asked to, or if it is the first."""
-    service.library()
     return service.jobs.start("train", asked.model_dump())
 
 

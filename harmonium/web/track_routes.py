@@ -231,7 +231,6 @@ def teach(service: UsedService, asked: bodies.TeachAnswer) -> dict[str, Any]:
 @router.get("/teach/progress", tags=["teach"], response_model=bodies.Progress)
 def progress(service: UsedService) -> Improvement:
     """How much the answers since the last training have improved the model."""
-    service.library()
     with service.limited("judging answers", 1, wait=10.0):
         return service.learner.improvement()
 
@@ -276,7 +275,12 @@ async def tag_file(
 
 
 def _file_tags(service: Service, path: str, name: str) -> dict[str, Any]:
-    tagger, spellings, kinds = _tagger(service)
+    library = service.library_if_any()
+    snapshot = None if library is None else library.snapshot()
+    if snapshot is not None and snapshot.tagger is not None:
+        tagger, spellings, kinds = snapshot.tagger, snapshot.spellings, snapshot.kinds
+    else:
+        tagger, spellings, kinds = Tagger(builtin_model()), {}, builtin_kinds()
     try:
         extractor = extractor_named(tagger.extractor)
     except DataError as error:
@@ -287,12 +291,3 @@ def _file_tags(service: Service, path: str, name: str) -> dict[str, Any]:
     values = {name: float(p[j]) for name, j in tagger.features.items()}
     tags = tags_by_sound(tagger, p, spellings, kinds)
     return {"name": name, "duration": duration, "tags": tags, "features": values}
-
-
-def _tagger(service: Service) -> tuple[Tagger, dict[str, str], dict[str, str]]:
-    """The model in use or the built-in one, how tags are spelt, and their kinds."""
-    library = service.library_if_any()
-    snapshot = None if library is None else library.snapshot()
-    if snapshot is not None and snapshot.tagger is not None:
-        return snapshot.tagger, snapshot.spellings, snapshot.kinds
-    return Tagger(builtin_model()), {}, builtin_kinds()

@@ -195,8 +195,6 @@ def _copy_attributes(place: Path, status: os.stat_result, part: Path, new: Binar
     os.utime(target)  # players look for what has changed by its time
 
 
-# The difference between two files. --------------------------------------------------------------
-
 WORD = 32  # bytes in a row that must agree for two places to be taken as the same
 WINDOW = 1 << 18  # bytes before and after this place in which a moved part is looked for
 NEAR = 64  # bytes within which two files that differ are first expected to agree again

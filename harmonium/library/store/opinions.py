@@ -22,7 +22,6 @@ the genre's ancestors, unless they reject them; and other names of a genre count
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -360,16 +359,14 @@ def _note_spellings(
     Counts from files are replaced for their tags, or for all tags with `replace`; those of people
     and tables add up.
     """
-    counted: Counter[tuple[int, str]] = Counter()
-    grouped = said.drop_nulls().group_by("tag_id", "spelling", maintain_order=True).len()
-    for tag_id, text, uses in grouped.iter_rows():
-        counted[tag_id, " ".join(database.storable(text).split())] += uses
+    counted = said.drop_nulls().group_by("tag_id", "spelling", maintain_order=True).len("uses")
     if kind == "file":
-        mentioned = sa.true() if replace else spelling.c.tag_id.in_({key[0] for key in counted})
+        tags = counted["tag_id"].unique().to_list()
+        mentioned = sa.true() if replace else spelling.c.tag_id.in_(tags)
         connection.execute(sa.delete(spelling).where(spelling.c.kind == kind, mentioned))
     rows = [
-        {"tag_id": tag_id, "kind": kind, "spelling": text, "uses": uses}
-        for (tag_id, text), uses in counted.items()
+        {**row, "kind": kind, "spelling": " ".join(database.storable(row["spelling"]).split())}
+        for row in counted.iter_rows(named=True)
     ]
     if rows:
         connection.execute(sa.text(_COUNT_SPELLING), rows)

@@ -147,10 +147,7 @@ person = _numbered(
     sa.Column("kind", sa.Text, nullable=False),  # person, file or import
 )
 
-tag = _numbered(
-    "tag",
-    sa.Column("name", sa.Text, nullable=False, unique=True),
-)
+tag = _numbered("tag", sa.Column("name", sa.Text, nullable=False, unique=True))
 
 spelling = _numbered(
     "spelling",

@@ -132,11 +132,9 @@ class Tracks(database.LibraryPart):
     def copies(self, ids: ArrayLike) -> dict[int, list[str]]:
         """Track → the paths of other files with its sound, where there are any."""
         found: dict[int, list[str]] = {}
-        wanted = np.asarray(ids, np.int64).ravel().tolist()
-        for some in database.batches(wanted, 10 * database.PAGE):
-            query = sa.select(track_copy).where(track_copy.c.track_id.in_(some))
-            for row in self._library.fetch(query.order_by(track_copy.c.path)):
-                found.setdefault(row.track_id, []).append(database.loaded_path(row))
+        query = sa.select(track_copy).order_by(track_copy.c.path)
+        for row in self._rows_of(ids, track_copy.c.track_id, query):
+            found.setdefault(row.track_id, []).append(database.loaded_path(row))
         return found
 
     def by_file_tags(
@@ -144,13 +142,18 @@ class Tracks(database.LibraryPart):
     ) -> Iterator[tuple[dict[str, tuple[str, ...]], list[int]]]:
         """(field → values, the tracks whose files say so), for all that files of tracks say."""
         found: dict[str, list[int]] = {}
-        wanted = np.asarray(ids, np.int64).ravel().tolist()
-        for some in database.batches(wanted, 10 * database.PAGE):
-            query = sa.select(track.c.id, track.c.file_tags).where(track.c.id.in_(some))
-            for number, text in self._library.fetch(query):
-                found.setdefault(text, []).append(number)
+        query = sa.select(track.c.id, track.c.file_tags)
+        for number, text in self._rows_of(ids, track.c.id, query):
+            found.setdefault(text, []).append(number)
         for text, numbers in found.items():
             yield {name: (*some,) for name, some in database.stored_json(text).items()}, numbers
+
+    def _rows_of(
+        self, ids: ArrayLike, column: sa.Column[int], query: sa.Select[Any]
+    ) -> Iterator[Any]:
+        """The rows that a query finds for numbers in a column, some at a time."""
+        for some in database.batches(np.asarray(ids, np.int64).ravel().tolist(), 10_000):
+            yield from self._library.fetch(query.where(column.in_(some)))
 
     def put_copy(self, file: Track) -> None:
         """Store the path, size and time of another file with the sound of a track."""
@@ -235,12 +238,10 @@ class Tracks(database.LibraryPart):
 
     def many(self, ids: ArrayLike) -> list[Track]:
         """The tracks of these numbers, in this order."""
-        wanted = [int(i) for i in np.asarray(ids).ravel()]
-        found: dict[int, Track] = {}
+        wanted: list[int] = np.asarray(ids, np.int64).ravel().tolist()
         with self._library.reading():
-            for some in database.batches(wanted):
-                rows = self._library.fetch(sa.select(track).where(track.c.id.in_(some)))
-                found |= {row.id: _track(row) for row in rows}
+            rows = self._rows_of(wanted, track.c.id, sa.select(track))
+            found = {row.id: _track(row) for row in rows}
         for number in wanted:
             if number not in found:
                 raise NotInLibraryError(f"There is no track #{number} in the library.")
@@ -257,14 +258,11 @@ class Tracks(database.LibraryPart):
         extractor : its key, as the setting "extractor" has it; or its name, for the last used
         """
         wanted = np.asarray(ids, np.int64).ravel().tolist()
-        found: dict[int, bytes] = {}
-        with self._library.connect() as connection:
+        with self._library.reading(), self._library.connect() as connection:
             number, n_features = find_extractor(connection, extractor)
             query = sa.select(feature.c.track_id, feature.c.vector)
             query = query.where(feature.c.extractor_id == number)
-            for some in database.batches(wanted):
-                rows = connection.execute(query.where(feature.c.track_id.in_(some)))
-                found |= {row.track_id: row.vector for row in rows}
+            found = dict(self._rows_of(wanted, feature.c.track_id, query))
         have = [one for one in wanted if one in found]
         data = np.frombuffer(b"".join(found[one] for one in have), "<f4").astype(np.float32)
         return np.array(have, np.int64), data.reshape(len(have), n_features)
