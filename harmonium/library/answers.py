@@ -45,7 +45,7 @@ from harmonium.errors import DataError, LibraryError, counted
 from harmonium.estimators.model_files import sigmoid
 from harmonium.library.learning.examples import MIN_EXAMPLES, row_blocks
 from harmonium.library.library import Library, Progress
-from harmonium.library.search import unknown_tag
+from harmonium.library.search import first, unknown_tag
 from harmonium.library.snapshot import Snapshot
 from harmonium.library.store.database import to_microseconds
 from harmonium.library.store.models import Owner, Refinement, Steps, StoredModel, packed, unpacked
@@ -670,12 +670,10 @@ def _most_doubtful(
     agreed = snapshot.verdicts.agreement(name)
     skipped = np.array([number for number, other in skip if other == name], np.int64)
     known = np.concatenate([agreed.yes, agreed.no, skipped])
-    doubt[np.isin(found.ids, known, assume_unique=False)] = -np.inf
+    doubt[np.isin(found.ids, known)] = -np.inf
     doubt[snapshot.absent] = -np.inf
     doubt += OWN_FIRST * model.is_own[place]
-    rows = np.arange(len(doubt))
-    if len(rows) > most:
-        rows = np.sort(np.argpartition(-doubt, most)[:most])
+    rows = first(doubt, most)
     rows = rows[np.isfinite(doubt[rows])]
     return found.ids[rows], steps[rows], doubt[rows]
 

@@ -523,18 +523,15 @@ class Snapshot:
         if present is not None:
             possible &= np.isin(ranked.ids, present, assume_unique=True)
         enough = possible & (ranked.probability >= question.min_probability)
-        rows = np.flatnonzero(enough)
-        if order in ("name", "added"):
-            ids = self._ordered(ranked.ids[rows], order)
-            rows = rows[np.searchsorted(ranked.ids[rows], ids)]
-        found = ranked.only(rows)
-        found.n_below = int(possible.sum() - enough.sum())
+        found = ranked.only(np.flatnonzero(enough))
         if order == "likeness":
             found.score = found.similarity
         elif order in ("name", "added"):
-            found.score = None
+            rows = np.searchsorted(found.ids, self._ordered(found.ids, order))
+            found = replace(found.only(rows), score=None)
         elif (ordered := self._by_feature(found.ids, order)) is not None:
             found.score = ordered[1]
+        found.n_below = int(possible.sum() - enough.sum())
         found.features |= features
         if query is None:
             found.probability = None

@@ -218,11 +218,9 @@ class _Task:
 
     def first_answer(self) -> StoredModel:
         """A logistic regression of the tracks, or of a random choice of them."""
-        task = self
-        if len(self.ids) > MAX_FIRST:
-            rng = np.random.default_rng(self.options.seed)
-            rows = np.sort(rng.permutation(len(self.ids))[:MAX_FIRST])
-            task = replace(self, ids=self.ids[rows], examples=self.examples.rows(rows))
+        rng = np.random.default_rng(self.options.seed)
+        rows = np.sort(rng.permutation(len(self.ids))[:MAX_FIRST])
+        task = replace(self, ids=self.ids[rows], examples=self.examples.rows(rows))
         model, candidates, correction = fit_first(task.examples, self.options.seed)
         return replace(task, more=correction.arrays()).stored(model, candidates)
 
@@ -266,10 +264,8 @@ class _Task:
             stored, curves, places = _with_builtin_tags(stored, curves)
             stored = stored.without(self.library.hidden_tags(), self.library.renamed_tags())
             more |= places
-        kept = np.arange(len(self.ids))
-        if len(kept) > MAX_KEPT:
-            rng = np.random.default_rng(self.options.seed)
-            kept = np.sort(rng.permutation(len(kept))[:MAX_KEPT])
+        rng = np.random.default_rng(self.options.seed)
+        kept = np.sort(rng.permutation(len(self.ids))[:MAX_KEPT])
         more |= {
             "rates": rates,
             **curves_to_arrays(curves),

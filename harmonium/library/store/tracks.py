@@ -642,13 +642,11 @@ def update_sound_vectors(library: Library, progress: Progress | None = None) -> 
         return
     with library.connect() as connection:
         number, _ = find_extractor(connection, key)
-        counts = (
-            sa.select(sa.func.count(feature.c.track_id)).where(feature.c.extractor_id == number),
-            sa.select(sa.func.sum(sound_vector.c.n_vectors)).where(
-                sound_vector.c.extractor_id == number
-            ),
+        counts = (sa.func.count(feature.c.track_id), sa.func.sum(sound_vector.c.n_vectors))
+        n_tracks, n_known = (
+            int(connection.scalar(sa.select(n).where(table.c.extractor_id == number)) or 0)
+            for n, table in zip(counts, (feature, sound_vector), strict=True)
         )
-        n_tracks, n_known = (int(connection.scalar(query) or 0) for query in counts)
         fitted_on, space = _load(connection, number)
     fits = n_known * MAX_GROWTH >= n_tracks
     fits = fits and fitted_on / MAX_GROWTH <= n_tracks <= fitted_on * MAX_GROWTH
@@ -659,20 +657,14 @@ def update_sound_vectors(library: Library, progress: Progress | None = None) -> 
         if fits and space is not None:
             ids = np.setdiff1d(ids, _read_vectors(connection, number)[0])
         else:
-            chosen = ids
-            if len(ids) > MAX_TRACKS:
-                rng = np.random.default_rng(0)
-                chosen = np.sort(rng.choice(ids, MAX_TRACKS, replace=False))
+            n_chosen = min(len(ids), MAX_TRACKS)
+            chosen = np.sort(np.random.default_rng(0).choice(ids, n_chosen, replace=False))
             space = SoundSpace.fitted(library.tracks.features(chosen, extractor=key)[1])
-            # The vectors of the former space are invalid.
-            database.replace_rows(
-                connection, sound_vector, [], sound_vector.c.extractor_id == number
-            )
             arrays = {name: np.ascontiguousarray(one) for name, one in space._asdict().items()}
             values = {"extractor_id": number, "n_tracks": len(ids), "arrays": save(arrays)}
-            database.replace_rows(
-                connection, sound_space, [values], sound_space.c.extractor_id == number
-            )
+            # The vectors of the former space are invalid.
+            for table, rows in ((sound_vector, []), (sound_space, [values])):
+                database.replace_rows(connection, table, rows, table.c.extractor_id == number)
         for start in range(0, len(ids), _PAGE):
             some, X = library.tracks.features(ids[start : start + _PAGE], extractor=key)
             _write_vectors(connection, number, some, space.vectors(X))
