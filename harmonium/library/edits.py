@@ -10,7 +10,6 @@ from harmonium.data.tag_names import AUDIO_FEATURES, KINDS, NO_TAG, normalise_ta
 from harmonium.errors import DataError
 from harmonium.library.library import Library
 from harmonium.library.search import unknown_tag
-from harmonium.library.snapshot import Snapshot
 from harmonium.library.store.changes import MODEL_TAG, SETTING, TRACK_STATE
 from harmonium.library.store.database import storable
 from harmonium.library.store.models import UNREACHABLE, StoredModel
@@ -54,7 +53,7 @@ def rename_tag(library: Library, old: str, new: str) -> RenamedTag:
     """Rename a tag; if the new name is a tag already, the two are merged."""
     # People's tags and the models follow, and so does what is imported later.
     snapshot, new = library.snapshot(), storable(new)
-    before, after = _known(old, snapshot), normalise_tag(new)
+    before, after = _known(library, old), normalise_tag(new)
     if not after:
         raise DataError(f"The new name of a tag must have letters or digits, got {new!r}.")
     if before == after:
@@ -80,7 +79,7 @@ def rename_tag(library: Library, old: str, new: str) -> RenamedTag:
 def hide_tags(library: Library, tags: Sequence[str]) -> int:
     """Hide tags: they are neither predicted, written nor learnt; the number of the change."""
     # What people say about them stays, and can be searched for.
-    names = list(dict.fromkeys(_known(tag, library.snapshot()) for tag in tags))
+    names = list(dict.fromkeys(_known(library, tag) for tag in tags))
     if hidden := library.hidden_tags().intersection(names):
         raise DataError(f"{min(hidden)!r} is hidden already; 'harmonium undo' shows it again.")
 
@@ -102,7 +101,7 @@ def set_kind(library: Library, tags: Sequence[str], kind: str) -> int | None:
     names = [snapshot.name(tag) for tag in tags]
     for name in names if kind != NO_TAG else ():
         if name not in snapshot.kinds:
-            _known(name, snapshot)
+            _known(library, name)
     new = [name for name in dict.fromkeys(names) if snapshot.kind(name) != kind]
     summary = f"{', '.join(new)}: {kind}"
     return library.changes.set_settings("kind", summary, {KIND + name: kind for name in new})
@@ -114,7 +113,8 @@ def _with_tag(library: Library, tag: str) -> list[tuple[StoredModel, int]]:
     return [(one, one.vocabulary.index(tag)) for one in models if tag in one.vocabulary]
 
 
-def _known(tag: str, snapshot: Snapshot) -> str:
+def _known(library: Library, tag: str) -> str:
+    snapshot = library.snapshot()
     name = snapshot.name(tag)
     if name not in snapshot.known:
         raise unknown_tag(tag, snapshot.known)
