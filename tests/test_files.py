@@ -29,13 +29,14 @@ def test_the_mode_of_a_file_and_a_link_to_it_stay(tmp_path):
     assert (path.read_bytes(), path.stat().st_mode & 0o777) == (b"two", 0o640)
 
 
-@pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt])
+@pytest.mark.parametrize("error", [ValueError(), KeyboardInterrupt(), OSError(28, "No space")])
 def test_an_error_leaves_the_old_file_and_nothing_else(tmp_path, error):
     old = tmp_path / "file"
     old.write_bytes(b"old")
-    with pytest.raises(error), files.atomic_file(old) as file:  # noqa: PT012
+    with pytest.raises(type(error)) as raised, files.atomic_file(old) as file:  # noqa: PT012
         file.write(b"new")
         raise error
+    assert getattr(raised.value, "filename", str(old)) == str(old)  # which an error names
     assert old.read_bytes() == b"old"
     assert list(tmp_path.iterdir()) == [old]
 

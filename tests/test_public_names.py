@@ -7,6 +7,7 @@ import pytest
 
 import harmonium
 
+MUSICNN = "from harmonium.audio import get_extractor as get\nget('musicnn')"
 HEAVY = ["jax", "sklearn", "scipy", "polars", "matplotlib"]
 
 
@@ -38,6 +39,7 @@ def test_every_public_name_is_there_and_listed():
         ("import harmonium", set(HEAVY)),
         ("from harmonium import AudioFeatures", {"jax"}),
         ("import harmonium.audio", {"jax", "sklearn", "matplotlib"}),  # all that workers need
+        (f"import numpy as np\n{MUSICNN}(np.zeros(64_000, 'f4'), 16_000)", {"jax", "sklearn"}),
         ("from harmonium.estimators.model_files import from_bytes", {"jax", "sklearn", "scipy"}),
     ],
 )

@@ -211,15 +211,6 @@ def test_windows_are_cut_out_of_the_whole_resampled_sound(tmp_path):
     assert [len(window) for window in decode_windows(path, every_second, rate=16_000)] == [1000] * 4
 
 
-@pytest.mark.parametrize("start", [None, 0.5])
-def test_samples_in_memory_have_the_same_windows_as_a_file(start, tmp_path):
-    sound = timed_noise(2, 22_050)
-    path = write_sndfile(tmp_path / "a.wav", sound, 22_050, subtype="FLOAT")
-    of_file = decode_windows(path, every_second, rate=16_000, start=start)
-    of_samples = decode_windows((sound[:, 0], 22_050), every_second, rate=16_000, start=start)
-    np.testing.assert_array_equal(of_file, of_samples)
-
-
 def test_windows_that_touch_are_decoded_at_once_and_others_are_sought(monkeypatch):
     spans = []
     real = decoding._read_span

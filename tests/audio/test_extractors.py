@@ -1,9 +1,6 @@
 """Extractors: built in, registered, installed, of several windows; what goes to processes."""
 
-import doctest
-import importlib
 import pickle
-import pkgutil
 import re
 from dataclasses import dataclass
 from importlib.metadata import EntryPoint
@@ -258,28 +255,11 @@ def test_what_cannot_be_used_is_told(tmp_path, text, message):
         get_extractor(name)
 
 
-# The examples of docs/features.md and of the docstrings run; every parameter is described.
-
 PAGE = (DOCS / "features.md").read_text(encoding="utf-8")
 USE, _ = PAGE.split("## Definitions")
-
-
-def test_the_examples_of_the_page_print_what_they_say(capsys, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    blocks = re.findall(r"^```python\n(.*?)^```", PAGE, re.M | re.S)
-    assert len(blocks) == 5
-    code = "".join(blocks)
-    exec(compile(code, "docs/features.md", "exec"), {})
-    said = re.findall(r"^print\(.*\)(?:  |\n)# (.*)$", code, re.M)
-    assert capsys.readouterr().out.splitlines() == said
 
 
 @pytest.mark.parametrize("parameter", AudioFeatures().get_params())
 def test_every_parameter_of_audio_features_is_described(parameter):
     (row,) = re.findall(rf"^\| `{parameter}` \| (.*?) \|", USE, re.M)
     assert row.strip('"') == str(AudioFeatures().get_params()[parameter])
-
-
-@pytest.mark.parametrize("name", [module.name for module in pkgutil.iter_modules(audio.__path__)])
-def test_the_examples_of_the_docstrings_run(name):
-    assert doctest.testmod(importlib.import_module(f"harmonium.audio.{name}")).failed == 0

@@ -1,8 +1,5 @@
 """musicnn: where it listens, its spectrum, its networks, and how their weights are stored."""
 
-import subprocess
-import sys
-
 import librosa
 import musicnn as recipe
 import numpy as np
@@ -79,17 +76,6 @@ def test_other_rates_and_no_sound():
         musicnn.listen(np.zeros(1000, np.float32), 8000)
     with pytest.raises(DataError, match="at least 512 samples"):
         musicnn.log_mel_patches(np.zeros(100, np.float32))
-
-
-def test_one_file_needs_neither_jax_nor_tensorflow(tmp_path):
-    path = write_sndfile(tmp_path / "a.wav", timed_noise(4, 16_000), 16_000)
-    program = (
-        "import sys; from harmonium.audio import features_of_file; "
-        f"features_of_file({str(path)!r}, 'musicnn'); "
-        "print([name for name in ('jax', 'tensorflow', 'sklearn') if name in sys.modules])"
-    )
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
-    assert (done.stdout.strip(), done.stderr) == ("[]", "")
 
 
 def directly(tensors, patch):

@@ -253,25 +253,24 @@ class TestForget:
         assert library.tracks.count("present") == 4
 
 
-class TestModels:
-    def test_going_back_and_forth(self, tagged, place):
-        tagged.models.add(small_library.quick_model())
-        rows = [line.split("\t") for line in run("models", "-L", place).stdout.splitlines()]
-        found = [(row[0], row[2], row[5], row[6]) for row in rows]
-        assert found == [("2", "5 of 6", "0", "in use"), ("1", "5 of 6", "60", "")]
-        done = run("models", "use", "1", "-L", place)
-        assert "Model 1 is now in use." in done.stdout
-        assert "harmonium tag" not in done.stdout
-        assert tagged.models.current().id == 1
-        run("undo", "-L", place)
-        assert tagged.models.current().id == 2
-        assert run("models", "use", "-L", place).exit_code == 2
-        run("models", "use", "1", "-L", place)
-        tagged.models.add(small_library.quick_model())
-        done = run("undo", "-L", place)  # the model in use is not what the change made it: it stays
-        assert done.exit_code == 2
-        assert "no longer what this change made it" in done.stderr
-        assert tagged.models.current().id == 3
+def test_going_back_and_forth(tagged, place):
+    tagged.models.add(small_library.quick_model())
+    rows = [line.split("\t") for line in run("models", "-L", place).stdout.splitlines()]
+    found = [(row[0], row[2], row[5], row[6]) for row in rows]
+    assert found == [("2", "5 of 6", "0", "in use"), ("1", "5 of 6", "60", "")]
+    done = run("models", "use", "1", "-L", place)
+    assert "Model 1 is now in use." in done.stdout
+    assert "harmonium tag" not in done.stdout
+    assert tagged.models.current().id == 1
+    run("undo", "-L", place)
+    assert tagged.models.current().id == 2
+    assert run("models", "use", "-L", place).exit_code == 2
+    run("models", "use", "1", "-L", place)
+    tagged.models.add(small_library.quick_model())
+    done = run("undo", "-L", place)  # the model in use is not what the change made it: it stays
+    assert done.exit_code == 2
+    assert "no longer what this change made it" in done.stderr
+    assert tagged.models.current().id == 3
 
 
 # Review: which questions are asked, and what becomes of the answers.

@@ -49,20 +49,19 @@ class TestList:
         assert "harmonium data show mturk" in output
 
 
-class TestShow:
-    def test_figures_groups_splits_and_unknown_labels(self, samples):
-        facts = json.loads(run("show", "emotify", "--json", "-f", samples))
-        assert (facts["items"], facts["tags"], facts["features"]) == (5, 9, None)
-        assert (facts["triples"], facts["users"]) == (13, 5)
-        assert facts["listeners_per_item"] == [1, 4]
-        assert facts["labels"] == {"positive": 10, "negative": 35, "unknown": 0}
-        assert facts["top_tags"][0] == {"tag": "joyful activation", "positive": 2}
-        assert facts["audio_files"] == 5
-        assert facts["folder"] == str(samples / "emotify")
-        assert "3 tracks, 2 artists" in run("show", "majorminer", "-f", samples)
-        assert "train 2, test 1" in run("show", "mulan:toy", "-f", samples)
-        facts = json.loads(run("show", "hetrec", "--json", "-t", 1, "-f", samples))
-        Y = datasets.load("hetrec", samples).labels().values
-        assert [*facts["labels"].values()] == [(Y == 1).sum(), (Y == 0).sum(), (Y != Y).sum()]
-        assert facts["labels"]["unknown"] > 0
-        assert facts["top_tags"] == [{"tag": "trip-hop", "positive": 1}]
+def test_figures_groups_splits_and_unknown_labels(samples):
+    facts = json.loads(run("show", "emotify", "--json", "-f", samples))
+    assert (facts["items"], facts["tags"], facts["features"]) == (5, 9, None)
+    assert (facts["triples"], facts["users"]) == (13, 5)
+    assert facts["listeners_per_item"] == [1, 4]
+    assert facts["labels"] == {"positive": 10, "negative": 35, "unknown": 0}
+    assert facts["top_tags"][0] == {"tag": "joyful activation", "positive": 2}
+    assert facts["audio_files"] == 5
+    assert facts["folder"] == str(samples / "emotify")
+    assert "3 tracks, 2 artists" in run("show", "majorminer", "-f", samples)
+    assert "train 2, test 1" in run("show", "mulan:toy", "-f", samples)
+    facts = json.loads(run("show", "hetrec", "--json", "-t", 1, "-f", samples))
+    Y = datasets.load("hetrec", samples).labels().values
+    assert [*facts["labels"].values()] == [(Y == 1).sum(), (Y == 0).sum(), (Y != Y).sum()]
+    assert facts["labels"]["unknown"] > 0
+    assert facts["top_tags"] == [{"tag": "trip-hop", "positive": 1}]

@@ -118,37 +118,35 @@ class TestContract:
         assert set(data.triples.users) == set(data.seen["user"])
 
 
-class TestPaper:
-    def test_rows_labels_and_splits_of_the_published_sizes(self, samples):
-        data = datasets.load("mturk", samples, check_sizes=False)
-        assert data.features.shape == (6, 389)
-        assert len(data.tags) == 95
-        assert rows_of(data) == {"train": [0, 1, 2], "valid": [3], "test": [4, 5]}
-        Y = data.labels().values
-        assert [np.flatnonzero(row).tolist() for row in Y] == [[0, 3, 94], [], [7], [94], [3], []]
-        assert data.features[0, [0, 388]].tolist() == pytest.approx([0.6, 0.8])
-        assert data.features[5, 0] == 1
-        assert len(datasets.load("majmin", samples, check_sizes=False).tags) == 96
-        with pytest.raises(DataError, match=r"mturk_train\.libsvm has 3 rows .* has 597"):
-            datasets.load("mturk", samples)
+def test_rows_labels_and_splits_of_the_published_sizes(samples):
+    data = datasets.load("mturk", samples, check_sizes=False)
+    assert data.features.shape == (6, 389)
+    assert len(data.tags) == 95
+    assert rows_of(data) == {"train": [0, 1, 2], "valid": [3], "test": [4, 5]}
+    Y = data.labels().values
+    assert [np.flatnonzero(row).tolist() for row in Y] == [[0, 3, 94], [], [7], [94], [3], []]
+    assert data.features[0, [0, 388]].tolist() == pytest.approx([0.6, 0.8])
+    assert data.features[5, 0] == 1
+    assert len(datasets.load("majmin", samples, check_sizes=False).tags) == 96
+    with pytest.raises(DataError, match=r"mturk_train\.libsvm has 3 rows .* has 597"):
+        datasets.load("mturk", samples)
 
 
-class TestMajorMiner:
-    def test_features_and_tracks_follow_the_clips(self, samples, tmp_path):
-        data = datasets.load("majorminer", samples, features="all")
-        assert data.items.to_list() == ["clip-a", "clip-b", "clip-c", "clip-d"]
-        assert data.features[:, 0].tolist() == [3000, 2000, 1000, 0]
-        assert data.features.shape == (4, 106)
-        assert data.tracks.n_unique() == 3
-        assert data.tracks[0] == data.tracks[2] == "The Inventions: First Song"
-        assert data.artists.to_list()[1] == "(unknown)"
-        mfcc = datasets.load("majorminer", samples)
-        np.testing.assert_array_equal(mfcc.features, data.features[:, :104])
-        text = (samples / "majorminer" / "majorminer.tsv").read_bytes()
-        (tmp_path / "majorminer.tsv").write_bytes(text)
-        assert len(datasets.load("majorminer", tmp_path, features=None)) == 4
-        with pytest.raises(DatasetNotFoundError, match=r"no features\.npz in any of"):
-            datasets.load("majorminer", tmp_path)
+def test_features_and_tracks_follow_the_clips(samples, tmp_path):
+    data = datasets.load("majorminer", samples, features="all")
+    assert data.items.to_list() == ["clip-a", "clip-b", "clip-c", "clip-d"]
+    assert data.features[:, 0].tolist() == [3000, 2000, 1000, 0]
+    assert data.features.shape == (4, 106)
+    assert data.tracks.n_unique() == 3
+    assert data.tracks[0] == data.tracks[2] == "The Inventions: First Song"
+    assert data.artists.to_list()[1] == "(unknown)"
+    mfcc = datasets.load("majorminer", samples)
+    np.testing.assert_array_equal(mfcc.features, data.features[:, :104])
+    text = (samples / "majorminer" / "majorminer.tsv").read_bytes()
+    (tmp_path / "majorminer.tsv").write_bytes(text)
+    assert len(datasets.load("majorminer", tmp_path, features=None)) == 4
+    with pytest.raises(DatasetNotFoundError, match=r"no features\.npz in any of"):
+        datasets.load("majorminer", tmp_path)
 
 
 class TestEmotify:
@@ -188,17 +186,16 @@ class TestEmotify:
             datasets.load("emotify", tmp_path)
 
 
-class TestListening:
-    def test_features_of_both_kinds_moods_genres_and_the_parts_of_gtzan(self, samples):
-        data = datasets.load("4q", samples, features="both")
-        assert data.features.shape == (3, 500)
-        assert data.feature_names[399:401].to_list() == ["MTT 199", "MSD: rock"]
-        assert data.feature_names[433] == "MSD: hip-hop"
-        assert set(data.tags) == {"laid back", "vocal", "calm", "rap"}
-        assert data.groups("artist").tolist() == [0, 0, 1]
-        data = datasets.load("gtzan", samples)
-        assert rows_of(data) == {"train": [1, 2], "valid": [0]}
-        assert data.artists is None
+def test_features_of_both_kinds_moods_genres_and_the_parts_of_gtzan(samples):
+    data = datasets.load("4q", samples, features="both")
+    assert data.features.shape == (3, 500)
+    assert data.feature_names[399:401].to_list() == ["MTT 199", "MSD: rock"]
+    assert data.feature_names[433] == "MSD: hip-hop"
+    assert set(data.tags) == {"laid back", "vocal", "calm", "rap"}
+    assert data.groups("artist").tolist() == [0, 0, 1]
+    data = datasets.load("gtzan", samples)
+    assert rows_of(data) == {"train": [1, 2], "valid": [0]}
+    assert data.artists is None
 
 
 class TestHetRec:
@@ -227,36 +224,34 @@ class TestHetRec:
         assert data.tracks[2] == "Zoë: Four"
 
 
-class TestMsd:
-    def test_only_tracks_with_tags_and_merged_tags_keep_the_larger_weight(self, samples):
-        data = datasets.load("msd", samples)
-        assert data.items.to_list() == ["TRA", "TRB", "TRD", "TRE"]
-        assert data.tracks[2] == data.tracks[3]  # one song in two recordings
-        data = datasets.load("msd", samples, n_tags=1)
-        assert data.items.to_list() == ["TRA", "TRD", "TRE"]
-        assert (data.tags[0], *data.counts.matrix.toarray().ravel()) == ("rock", 100, 5, 7)
-        data = datasets.load("msd", samples, normalise=True)
-        assert data.tags.to_list() == ["rock", "hip hop", "slow"]
-        assert data.counts.matrix.toarray()[:, 1].tolist() == [0, 90, 60, 0]
+def test_only_tracks_with_tags_and_merged_tags_keep_the_larger_weight(samples):
+    data = datasets.load("msd", samples)
+    assert data.items.to_list() == ["TRA", "TRB", "TRD", "TRE"]
+    assert data.tracks[2] == data.tracks[3]  # one song in two recordings
+    data = datasets.load("msd", samples, n_tags=1)
+    assert data.items.to_list() == ["TRA", "TRD", "TRE"]
+    assert (data.tags[0], *data.counts.matrix.toarray().ravel()) == ("rock", 100, 5, 7)
+    data = datasets.load("msd", samples, normalise=True)
+    assert data.tags.to_list() == ["rock", "hip hop", "slow"]
+    assert data.counts.matrix.toarray()[:, 1].tolist() == [0, 90, 60, 0]
 
 
-class TestMulan:
-    def test_labels_are_those_of_the_xml_and_rows_may_be_sparse_or_words(self, samples):
-        data = datasets.load("mulan:toy", samples)
-        assert data.tags.to_list() == ["loud", "very loud", "calm"]
-        assert data.labels().values.tolist() == [[1, 1, 0], [0, 0, 1], [1, 0, 0]]
-        assert data.feature_names.to_list() == ["energy", "tempo"]
-        rows = np.array([[0.5, 120], [-0.1, 60.5], [np.nan, 90]], dtype=np.float32)
-        np.testing.assert_array_equal(data.features, rows)
-        assert rows_of(data) == {"train": [0, 1], "test": [2]}
-        data = datasets.load("mulan:words", samples)
-        assert data.splits == {}
-        keys = ["key=C major", "key=A minor", "key=it's"]
-        assert data.feature_names.to_list() == ["count", *keys, "has_voice", "stars"]
-        rows = [[3, 0, 1, 0, 0, 5], [0, 1, 0, 0, 0, 1], [0, 1, 0, 0, 1, 1], [4, 0, 0, 1, np.nan, 2]]
-        np.testing.assert_array_equal(data.features, rows)
-        # What a sparse row leaves out is the first value of the list, and that of "a" is 1.
-        assert data.labels().values.tolist() == [[1, 1], [0, 1], [0, 0], [0, 0]]
+def test_labels_are_those_of_the_xml_and_rows_may_be_sparse_or_words(samples):
+    data = datasets.load("mulan:toy", samples)
+    assert data.tags.to_list() == ["loud", "very loud", "calm"]
+    assert data.labels().values.tolist() == [[1, 1, 0], [0, 0, 1], [1, 0, 0]]
+    assert data.feature_names.to_list() == ["energy", "tempo"]
+    rows = np.array([[0.5, 120], [-0.1, 60.5], [np.nan, 90]], dtype=np.float32)
+    np.testing.assert_array_equal(data.features, rows)
+    assert rows_of(data) == {"train": [0, 1], "test": [2]}
+    data = datasets.load("mulan:words", samples)
+    assert data.splits == {}
+    keys = ["key=C major", "key=A minor", "key=it's"]
+    assert data.feature_names.to_list() == ["count", *keys, "has_voice", "stars"]
+    rows = [[3, 0, 1, 0, 0, 5], [0, 1, 0, 0, 0, 1], [0, 1, 0, 0, 1, 1], [4, 0, 0, 1, np.nan, 2]]
+    np.testing.assert_array_equal(data.features, rows)
+    # What a sparse row leaves out is the first value of the list, and that of "a" is 1.
+    assert data.labels().values.tolist() == [[1, 1], [0, 1], [0, 0], [0, 0]]
 
 
 class TestRegistry:

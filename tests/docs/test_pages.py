@@ -1,6 +1,8 @@
 """The examples of the README and of the pages run, and the pages name all that there is."""
 
 import dataclasses
+import doctest
+import importlib
 import json
 import re
 import shutil
@@ -16,6 +18,7 @@ from places import DOCS, PROJECT
 from tagged_files import untagged
 from web_server import serving
 
+from harmonium.audio import extractors
 from harmonium.data.tables import USUAL_NAMES
 from harmonium.library.filetags import FIELDS, MODES, Rules, plan_write
 from harmonium.library.filetags.formats import KNOWN
@@ -72,6 +75,36 @@ def test_the_search_of_a_library_of_genres_finds_something(library, place):
 @pytest.mark.parametrize("link", sorted(set(re.findall(r"\]\(((?!http)[^)]+)\)", README))))
 def test_links_of_the_readme_lead_somewhere(link):
     assert (PROJECT / link).exists()
+
+
+# Examples of pages, and of docstrings
+
+
+@pytest.fixture
+def registry(monkeypatch):
+    """Examples may register extractors."""
+    monkeypatch.setattr(extractors, "_registered", dict(extractors._registered))
+
+
+@pytest.mark.parametrize("page", ["guide", "features"])
+def test_the_examples_of_a_page_print_what_they_say(page, registry, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    code = "".join(blocks((DOCS / f"{page}.md").read_text(encoding="utf-8")))
+    exec(compile(code, page, "exec"), {})
+    said = re.findall(r"^print\(.*\)(?:  |\n)# (.*)$", code, re.M)
+    assert len(said) >= 4
+    assert capsys.readouterr().out.splitlines() == said
+
+
+MODULES = [path.relative_to(PROJECT) for path in sorted((PROJECT / "harmonium").rglob("*.py"))]
+
+
+@pytest.mark.parametrize(
+    "path", [path for path in MODULES if ">>>" in (PROJECT / path).read_text()]
+)
+def test_the_examples_of_docstrings_run(path, registry):
+    name = ".".join(path.with_suffix("").parts).removesuffix(".__init__")
+    assert doctest.testmod(importlib.import_module(name)).failed == 0
 
 
 # docs/library.md

@@ -101,14 +101,6 @@ def test_files_that_a_page_names_are_there(page):
     ] == []
 
 
-def test_the_examples_of_the_guide_print_what_they_say(capsys):
-    names: dict = {}
-    for code in re.findall(r"^```python\n(.*?)^```", GUIDE, re.M | re.S):
-        exec(compile(code, "docs/guide.md", "exec"), names)
-        said = re.findall(r"^print\(.*\)  # (.*)$", code, re.M)
-        assert capsys.readouterr().out.splitlines() == said
-
-
 def test_every_picture_of_the_guide_is_drawn_by_the_script():
     script = (DOCS / "figures" / "guide.py").read_text(encoding="utf-8")
     drawn = re.search(r"^FIGURES = \((.*)\)$", script, re.M)[1].split(", ")

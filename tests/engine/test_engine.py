@@ -1,6 +1,5 @@
 """The engines of this machine: results, bounds, deaths, time limits, Ctrl-C."""
 
-import doctest
 import multiprocessing
 import os
 import re
@@ -287,9 +286,6 @@ class TestChoice:
     def test_what_is_refused(self, options, message):
         with pytest.raises(engine.EngineError, match=re.escape(message)):
             engine.make_executor(**options)
-
-    def test_the_examples_of_the_docstrings_run(self):
-        assert doctest.testmod(engine).failed == 0
 
 
 def _start_sleepers(folder):

@@ -388,14 +388,3 @@ def test_a_file_is_read_for_one_digest_only(library, run, music, tmp_path, monke
     with Library.open(tmp_path / "other.db") as other:  # finds the features by their sound
         report = index(other, [music], extractor=LEVEL, engine="serial", cache=tmp_path / "cache")
     assert (report.extracted, report.cached) == (3, 3)
-
-
-def test_processes_and_the_cache(library, tmp_path):
-    for k in range(3):
-        write(tmp_path / "music" / f"{k}.flac", k, seconds=1)
-    for cached in (0, 3):
-        with library.begin() as connection:
-            connection.exec_driver_sql("DELETE FROM feature")
-        options = {"extractor": "timbre", "jobs": 1, "cache": tmp_path / "cache"}
-        report = index(library, [tmp_path / "music"], **options)
-        assert (report.extracted, report.cached) == (3, cached)

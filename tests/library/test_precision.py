@@ -292,14 +292,3 @@ def test_chance_is_not_learnt_and_gets_no_threshold():
     thresholds = fitting.choose_thresholds(Y, P, scores)
     assert 0.25 < thresholds[0] < 0.8
     assert thresholds[1] == UNREACHABLE > P.max()
-
-
-def test_as_many_tracks_reach_a_threshold_as_have_the_tag():
-    rng = np.random.default_rng(2)
-    Y = (rng.random((300, 1)) < 0.2).astype(np.float32)
-    Y[:20] = np.nan
-    P = np.clip(0.3 + 0.2 * np.nan_to_num(Y) + 0.1 * rng.normal(size=Y.shape), 0, 1)
-    threshold = fitting.choose_thresholds(
-        Y, P.astype(np.float32), fitting.score_tags(Y, P.astype(np.float32))
-    )
-    assert (P[20:] >= threshold).sum() == np.nansum(Y)

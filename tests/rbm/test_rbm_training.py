@@ -248,26 +248,6 @@ def test_the_blocks_of_a_stack_are_equally_long(params, data, monkeypatch):
         assert set(np.sum(order >= 0, axis=1)) == {5, 6}
 
 
-class RowsOfTable:
-    """Gives rows, and counts how many at a time."""
-
-    def __init__(self, table):
-        self.table, self.shape, self.most = table, table.shape, 0
-
-    def __getitem__(self, rows):
-        self.most = max(self.most, len(rows))
-        return self.table[rows]
-
-
-def test_data_read_by_blocks_gives_the_same_model(params, data, monkeypatch):
-    monkeypatch.setattr(training, "BLOCK", 2)
-    monkeypatch.setattr(training, "_in_runs", lambda rng, n: rng.permutation(n))
-    table, labels = RowsOfTable(data.u), RowsOfTable(data.y)
-    by_blocks = run(params, data._replace(u=table, y=labels))
-    assert bits(by_blocks) == bits(run(params, data))
-    assert table.most == 2 * 8
-
-
 def test_a_stack_holds_the_models_that_are_trained_alone(params, data):
     """Each with its own clips, rate, penalties and seed; one of them diverges and only it stops."""
     others = jax.tree.map(lambda array: array + np.float32(0.1), params)

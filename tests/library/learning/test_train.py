@@ -17,7 +17,6 @@ import small_library
 from places import DOCS, HELPERS
 from processes_in_tests import start
 from small_library import NOISE, TAGS, new_change
-from some_tracks import a_model
 
 from harmonium.errors import DataError, TrainingInterrupted, TrainingWarning
 from harmonium.evaluation import grouped_folds
@@ -129,20 +128,6 @@ def test_an_interruption_keeps_the_first_answer(library, tmp_path, monkeypatch):
         train(library, progress=stopping_at("Trying settings"))
     assert library.models.current(whole=False).id == current.id
     assert len(library.models.list()) == 2
-
-
-def test_what_is_stored_says_what_the_estimator_says():
-    """NumPy alone gives the mean of the members' log-odds, with and without observed tags."""
-    X, truth = small_library.world(120)
-    examples = TrainingSet(X[:60], truth[:60].astype(np.float32), np.arange(60), TAGS)
-    found, _ = SMALL(examples)
-    assert found.params_.U.shape == (5, 5, len(TAGS))
-    known = np.full((60, 5), np.nan, np.float32)
-    known[::2, 1] = 1
-    tagger = Tagger(a_model(5, vocabulary=list(TAGS), bytes=found.to_bytes()))
-    np.testing.assert_allclose(tagger.probabilities(X[60:]), found.predict_proba(X[60:]), atol=2e-3)
-    answers = tagger.probabilities(X[60:], known)
-    np.testing.assert_allclose(answers, found.complete(X[60:], known), atol=2e-3)
 
 
 def test_the_penalty_is_found_step_by_step():
