@@ -43,11 +43,11 @@ from harmonium.arrays import Doubles, Floats, Ids, Mask, Places
 from harmonium.data.tag_names import OWN
 from harmonium.errors import DataError, LibraryError, counted
 from harmonium.estimators.model_files import sigmoid
-from harmonium.library.learning.examples import MIN_EXAMPLES, row_blocks
+from harmonium.library.learning.examples import MIN_EXAMPLES
 from harmonium.library.library import Library, Progress
 from harmonium.library.search import first, unknown_tag
 from harmonium.library.snapshot import Snapshot
-from harmonium.library.store.database import to_microseconds
+from harmonium.library.store.database import batches, to_microseconds
 from harmonium.library.store.models import Owner, Refinement, Steps, StoredModel, packed, unpacked
 from harmonium.library.store.opinions import REVIEW, VerdictTable, agreed_tags, is_asked
 from harmonium.library.store.schema import opinion, person, tag
@@ -528,7 +528,7 @@ def _completed(
         tagger, Y = Tagger(model), np.full((len(ids), len(places)), np.nan, np.float32)
         for y, track in zip(Y, ids.tolist(), strict=True):
             y[list(observed[track])] = list(observed[track].values())
-        for some in row_blocks(len(ids)):
+        for some in batches(range(len(ids))):
             by_sound, given = tagger.probabilities(X[some]), tagger.probabilities(X[some], Y[some])
             steps = packed(np.where(np.isnan(Y[some]), given, by_sound))
             rows |= dict(zip(ids[some].tolist(), steps, strict=True))
