@@ -20,19 +20,14 @@ from harmonium.library.learning.examples import MIN_TRACKS as MIN_TAGGED
 N_TRACKS = MIN_TRACKS
 
 
-def run_demo(top):
-    """The smallest demo, in a folder beside the one where it is called."""
-    (top / "work").mkdir()
-    arguments = ["demo", "../demo", "--tracks", str(N_TRACKS), "--jobs", "1"]
-    with chdir(top / "work"):
-        return top / "demo", CliRunner().invoke(app, arguments, catch_exceptions=False)
-
-
 @pytest.fixture(scope="module")
 def demo(tmp_path_factory):
-    """Its training is shortened."""
-    with trained_quickly(n_hidden=20):
-        return run_demo(tmp_path_factory.mktemp("top"))
+    """The smallest demo, beside the folder where it is called; its training is shortened."""
+    top = tmp_path_factory.mktemp("top")
+    (top / "work").mkdir()
+    arguments = ["demo", "../demo", "--tracks", str(N_TRACKS), "--jobs", "1"]
+    with chdir(top / "work"), trained_quickly(n_hidden=20):
+        return top / "demo", CliRunner().invoke(app, arguments, catch_exceptions=False)
 
 
 def test_the_demo_tells_what_it_does(demo):

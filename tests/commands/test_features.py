@@ -1,6 +1,5 @@
 """`harmonium features`: tables, messages, exit codes, interruptions."""
 
-import re
 import sqlite3
 import time
 from contextlib import closing
@@ -85,13 +84,6 @@ class TestFailures:
         table = pl.read_csv(tmp_path / "bad.csv")
         assert table.columns == ["path", "reason"]
         assert table["path"].to_list()[1] == str(bad / "two\nlines \x1b[31m.mp3")
-
-    def test_on_a_terminal_some_are_listed(self, tmp_path, monkeypatch):
-        monkeypatch.setenv("FORCE_COLOR", "1")
-        paths = [tmp_path / f"{i}.wav" for i in range(40)]
-        shown = re.sub(r"\x1b\[[0-9;]*m", "", run(*paths, "-o", tmp_path / "f.csv").stderr)
-        assert "and 10 more; --failures FILE writes all of them" in shown
-        assert "No such file" in shown
 
     def test_no_file_that_can_be_read_and_no_file(self, tmp_path):
         words = {tmp_path / "none.wav": "None of the files", tmp_path: "No music files"}

@@ -89,10 +89,10 @@ def test_lines_are_broken_between_words_and_a_path_stays_whole():
 
 def test_failures_do_nothing_to_the_terminal_and_are_cut_short():
     out, shown = terminal()
-    out.failures([("a\x1b[2Jb", "gone"), *((f"{i}", "no") for i in range(39))])
+    out.failures([("a\x1b[2Jb", "gone"), *((f"{i}", "no") for i in range(39))], "; see FILE")
     lines = plain(shown())
     assert lines[0] == "a\\x1b[2Jb: gone"
-    assert (len(lines), lines[-1]) == (31, "and 10 more")
+    assert (len(lines), lines[-1]) == (31, "and 10 more; see FILE")
 
 
 def test_a_bar_shows_no_numbers_that_are_not_known(monkeypatch):

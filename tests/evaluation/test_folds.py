@@ -142,16 +142,11 @@ class Constant(BaseEstimator):
         return self.level - self.n_clips_
 
 
-def splitter_case():
+def test_the_splitter_gives_grouped_folds_and_works_in_scikit_learn():
     rng = np.random.default_rng(0)
-    groups = rng.integers(0, 30, size=90)
+    X, groups = rng.random((90, 2)), rng.integers(0, 30, size=90)
     Y = (rng.random((90, 3)) < 0.3).astype(float)
     Y[rng.random(Y.shape) < 0.2] = NAN
-    return rng.random((90, 2)), Y, groups
-
-
-def test_the_splitter_gives_grouped_folds_and_works_in_scikit_learn():
-    X, Y, groups = splitter_case()
     splitter = GroupedTagKFold(n_splits=3, random_state=7)
     folds = grouped_folds(groups, Y, n_folds=3, seed=7)
     assert splitter.get_n_splits(X, Y, groups) == 3

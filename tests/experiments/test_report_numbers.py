@@ -4,17 +4,15 @@ import json
 
 import numpy as np
 import pytest
-from fabricated import RECIPES, fabricate, plausible, plausible_valid, write_lines
+from fabricated import RECIPES, fabricate, plausible, write_lines
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from harmonium.errors import DataError
-from harmonium.experiments.plan import arms, fold_state
-from harmonium.experiments.report import build_report, summarise, write_report
+from harmonium.experiments.report import build_report, write_report
 from harmonium.experiments.report.forms import Bold, Faint
 from harmonium.experiments.report.numbers import mean_known, standard_error
-from harmonium.experiments.results import read_results
 
 TWO_MODELS = """
 title = "By hand"
@@ -180,17 +178,6 @@ class TestSettings:
         # DRBM, each of 3 test folds: 4 and 2 points on 2 folds; the final runs are among them
         assert found["cal500", "DRBM"] == ["2.00", "1.50", "0.50", "36", "1.5 min", "300"]
         assert found["cal500", "SVM"] == ["2.00", "—", "0.50", "6", "15.0 s", "300"]
-
-    def test_the_stages_end_where_the_plan_does(self, tmp_path):
-        folder = fabricate(tmp_path, RECIPES["search"], plausible, valid=plausible_valid)
-        recipe, results, measurements = read_results(folder)
-        summary = summarise(recipe, results, measurements)
-        for arm, (found, *_) in zip(arms(recipe), summary.arms, strict=True):
-            for fold in range(recipe.n_folds):
-                state = fold_state(recipe, arm, fold, results)
-                assert found.states[fold].settings == state.settings
-                for points, valid_aucs in found.stages:
-                    assert points[valid_aucs[fold].argmax()].items() <= state.settings.items()
 
 
 class TestOtherForms:

@@ -326,13 +326,9 @@ def generated(**fields):
     return DatasetSpec(name=GENERATED, label="g", min_positives=2, options=OPTIONS, **fields)
 
 
-@pytest.fixture
-def empty_cache(tmp_path, monkeypatch):
+def test_what_a_run_takes_from_the_generated_collection(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     load_dataset.cache_clear()
-
-
-def test_what_a_run_takes_from_the_generated_collection(empty_cache):
     collection = make_collection(**OPTIONS)
     for kind in ("item", "track", "artist"):
         data = load_dataset(generated(groups=kind))
