@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import unicodedata
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -508,8 +509,8 @@ def is_below(path: str, folders: Iterable[str]) -> bool:
 
 
 def track_number(text: str) -> int | None:
-    """12 of "#12"; None of any other text."""
-    return int(text[1:]) if text.startswith("#") and text[1:].isdecimal() else None
+    """12 of "#12"; None of any other text, or a number too large for the database."""
+    return int(text[1:]) if re.fullmatch(r"#\d{1,18}", text) else None
 
 
 def _path_in(text: str) -> str:

@@ -79,6 +79,7 @@ def test_a_track_is_found_by_what_people_call_it(library, monkeypatch):
         ("001.mp3", "any of 2 tracks: #2 /music/001"),
         ("002.mp", "Near it: #3 /music/002.mp3"),
         ("#17", "no track #17"),
+        (f"#{10**30}", "no track .#1000"),
         ("01.mp3", "no track '01.mp3'"),  # the end of a name is not the end of a path
         ("02", "no track '02'"),
     ],
