@@ -50,6 +50,7 @@ GROUPS: dict[str, dict[str, list[str]]] = {
         }.items()
     },
 }  # fmt: skip
+GROUPS["rbm"]["harmonium/rbm/training.py"] += ["tests/estimators/test_large_tables.py"]
 LIBRARIES = ("hypothesis", "jax", "optax", "polars", "pytest", "scipy.stats", "sklearn")
 QUICK = (
     *("-x", "-q", "-k", "not postgresql", "-m", "not long"),
