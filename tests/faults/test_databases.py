@@ -6,6 +6,7 @@ import random
 import re
 import shutil
 import sqlite3
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from unittest.mock import Mock
 
@@ -195,7 +196,9 @@ def test_odd_values_about_models_give_answers_or_one_clear_error(
             new = value(old) if callable(value) else value
             connection.execute(f"UPDATE {table} SET {column} = ? WHERE {row}", [new])
         connection.close()
-        asyncio.run(ask_all(create_app(ServerSettings(place=str(place)))))
+        app = create_app(ServerSettings(place=str(place)))
+        with ThreadPoolExecutor(1) as thread:  # a browser's loop may be running in this one
+            thread.submit(lambda app=app: asyncio.run(ask_all(app))).result()
         for line in lines_of(COMMANDS):
             done = run_main(*line.split(), "-L", place)
             assert done.exit_code in (0, 1, 2), (column, value, line, done)
