@@ -179,7 +179,7 @@ def answered(tmp_path_factory):
     return place
 
 
-@pytest.mark.parametrize("every", [30, pytest.param(1, marks=pytest.mark.long)])
+@pytest.mark.parametrize("every", [30, pytest.param(6, marks=pytest.mark.long)])
 @pytest.mark.parametrize("table", OF_MODELS)
 def test_odd_values_about_models_give_answers_or_one_clear_error(
     answered, place, monkeypatch, table, every
