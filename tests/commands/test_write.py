@@ -377,6 +377,17 @@ def test_step_by_step_back_to_the_beginning_and_forward_again(written, library, 
     assert library.changes.get(number).undone_by is None
 
 
+def test_a_change_that_was_redone_twice_is_undone_only_as_its_files_are(written, library, undo):
+    write = library.changes.list(1)[0].id
+    first, redo, again = write + 1, write + 2, write + 3
+    for number in (write, first, redo, first, again, write + 5):  # the last one undoes nothing
+        assert undo(number).exit_code == 0
+    assert len(changed(written)) == 3
+    assert library.changes.get(write).undone_by is None
+    assert undo(write).exit_code == 0
+    assert changed(written) == []
+
+
 def test_a_file_that_was_changed_since_is_left_and_does_not_block(written, library, undo):
     change_title(written["flac"])
     edited, number = written["flac"].read_bytes(), last_change(library).id

@@ -317,12 +317,13 @@ def _check_not_undone(undone: Change) -> None:
 
 
 def _mark(connection: sa.Connection, number: int, by: int | None) -> None:
-    """Note which change undid one; the one that this had undone, if wholly, holds again, etc."""
+    """Note which change undid one, if any. The one that this undoes is then undone or not, too."""
     connection.execute(sa.update(change).where(change.c.id == number).values(undone_by=by))
-    query = sa.select(change.c.undoes, change.c.left).where(change.c.id == number)
-    undoes, left = connection.execute(query).one()
-    if undoes is not None:
-        _mark(connection, undoes, number if by is None and left == 0 else None)
+    undoes = connection.scalar(sa.select(change.c.undoes).where(change.c.id == number))
+    if undoes is not None:  # perhaps by another, which was made while this one was undone
+        wholly = (change.c.undoes == undoes, change.c.left == 0, change.c.undone_by.is_(None))
+        last = connection.scalar(sa.select(sa.func.max(change.c.id)).where(*wholly))
+        _mark(connection, undoes, last)
 
 
 _SAME = " AND ".join(f"o.{name} = k.{name}" for name in TRIPLE)
