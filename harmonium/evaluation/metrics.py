@@ -346,6 +346,11 @@ class Reliability:
         """Expected calibration error: Σ_b n_b/n · |share of positives - mean probability|."""
         return float(np.abs(self.positives - self.scores).sum() / max(1, self.n.sum()))
 
+    def __add__(self, other: "Reliability") -> "Reliability":
+        return Reliability(
+            self.n + other.n, self.scores + other.scores, self.positives + other.positives
+        )
+
 
 def reliability(Y: ArrayLike, S: ArrayLike) -> Reliability:
     """The reliability diagram of all known labels of all tags together.
