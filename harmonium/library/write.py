@@ -643,7 +643,8 @@ def _restore(
                 restored.append(path)
     if problem is not None:
         raise problem
-    if elsewhere and restored and (restored[0] == file.path or not changed_since):
+    others = known.keys() & {*changed_since}  # it may be one of these; another sound it is not
+    if elsewhere and restored and (restored[0] == file.path or not others):
         taken.add(restored[0])
         return False
     # One of several copies that are not as written need not be this file.

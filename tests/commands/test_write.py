@@ -634,6 +634,24 @@ def test_undo_finds_a_copy_that_has_another_ones_name(library, place, files):
     assert [path.read_bytes() for path in files] == [before, before]
 
 
+def test_two_equal_changes_are_undone_where_the_file_is_now(library, place, files, undo):
+    other, spare = files[0].with_stem("other"), files[0].with_suffix(".spare")
+    files[1].unlink()
+    write_noise(other, 99)
+    index(library, [files[0].parent], extractor="timbre", engine="serial")
+    before = files[0].read_bytes()
+    run("say", "#1", "rock", "-L", place)
+    write = library.write(library.plan_write(files[0], predicted=False)).change
+    assert undo(write).exit_code == 0
+    again = library.write(library.plan_write(files[0], predicted=False)).change
+    assert undo(write + 1).exit_code == 0  # redone: the file is so already
+    for old, new in [(files[0], spare), (other, files[0]), (spare, other)]:
+        old.rename(new)
+    index(library, extractor="timbre", engine="serial")
+    assert [undo(number).exit_code for number in (again, write)] == [0, 0]
+    assert other.read_bytes() == before
+
+
 def test_tags_are_written_to_the_one_that_is_asked_for(library, place, files):
     run("say", "#1", "rock", "-L", place)
     for name in (files[1], files[1].parent):
