@@ -88,6 +88,7 @@ _FRAMES = {  # Others are not read: chapters hold frames, and so more chapters, 
         *("TCO", "TT1", "GP1", "TXX", "COM", "TT2", "TP1", "TAL"),
     )
 }
+# Mutagen skips a frame that raises NotImplementedError, so other pictures are still found.
 _PICTURES = {name: _limited(name, MAX_COVER, NotImplementedError) for name in ("APIC", "PIC")}
 
 
