@@ -194,10 +194,10 @@ def _check_type(path: str, headers: Headers) -> None:
 def _limited(scope: Scope, receive: Receive) -> Receive:
     """What receives the body of a request, with limits on its size and time."""
     limit = MAX_FILE_BYTES if scope["path"] == FILES else MAX_BODY_BYTES
-    too_large = Problem(413, f"The body is larger than {limit // 1_000_000} MB.")
+    too_large = f"The body is larger than {limit // 1_000_000} MB."
     length = Headers(scope=scope).get("content-length", "0")
     if length.isdecimal() and int(length) > limit:
-        raise too_large
+        raise Problem(413, too_large)
     seen, ended = 0, False
 
     async def receive_part() -> Message:
@@ -211,7 +211,7 @@ def _limited(scope: Scope, receive: Receive) -> Receive:
             raise Problem(408, "The request did not arrive in time.") from None
         seen, ended = seen + len(message.get("body", b"")), not message.get("more_body", False)
         if seen > limit:
-            raise too_large
+            raise Problem(413, too_large)
         return message
 
     return receive_part
