@@ -7,7 +7,7 @@ mood or grouping of some file; the rest needs Harmonium.
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from hashlib import sha256
 from itertools import chain, count
@@ -26,7 +26,7 @@ from harmonium.library.store.schema import SAVED
 
 MAX_NAME = 200  # letters of a name
 RULE_FIELDS = ("genre", "mood", "grouping")  # that Navidrome reads as several values
-PLAYLISTS = "playlists"  # the setting: folder → (file → digest, whether rules, whether relative)
+PLAYLISTS = "playlists"  # the setting: folder → (file → digests, whether rules, whether relative)
 _NOT_IN_NAMES = re.compile(r'[/\\:*?"<>|\x00-\x1f\x7f\ud800-\udfff]')
 
 Spellings = dict[str, set[tuple[str, str]]]
@@ -140,29 +140,31 @@ def write_playlists(
     relative = last[1] if relative is None else relative
     searches, taken, kept = saved_searches(library), set[str](), set[str]()
     spelt = _spellings(library) if rules and searches else None
-    try:
-        for done, one in enumerate(searches):
-            safe = _NOT_IN_NAMES.sub("_", one.name).strip(". ") or "_"
-            names = chain([safe], (f"{safe} {n}" for n in count(2)))
-            stem = next(name for name in names if name.casefold() not in taken)
-            taken.add(stem.casefold())
-            try:
-                ending, content, n = _made(library, one, spelt, folder if relative else None)
-                path = folder / f"{stem}{ending}"
-                _write(path, content, files)
-                kept.add(path.name)
-                yield WrittenPlaylist(one.name, str(path), n, "rules" if n is None else "tracks")
-            except HarmoniumError as error:
-                kept |= {f"{stem}.nsp", f"{stem}.m3u8"}
-                yield WrittenPlaylist(one.name, None, problem=str(error))
-            if progress:
-                progress(done + 1, len(searches))
-        for path in [folder / name for name in sorted(files.keys() - kept)]:
-            if files.pop(path.name) == _digest(path):
-                path.unlink()
-                yield WrittenPlaylist(path.stem, str(path), kind="removed")
-    finally:
+
+    def remember() -> None:
         library.settings.set(PLAYLISTS, folders | {place: (files, rules, relative)})
+
+    for done, one in enumerate(searches):
+        safe = _NOT_IN_NAMES.sub("_", one.name).strip(". ") or "_"
+        names = chain([safe], (f"{safe} {n}" for n in count(2)))
+        stem = next(name for name in names if name.casefold() not in taken)
+        taken.add(stem.casefold())
+        try:
+            ending, content, n = _made(library, one, spelt, folder if relative else None)
+            path = folder / f"{stem}{ending}"
+            _write(path, content, files, remember)
+            kept.add(path.name)
+            yield WrittenPlaylist(one.name, str(path), n, "rules" if n is None else "tracks")
+        except HarmoniumError as error:
+            kept |= {f"{stem}.nsp", f"{stem}.m3u8"}
+            yield WrittenPlaylist(one.name, None, problem=str(error))
+        if progress:
+            progress(done + 1, len(searches))
+    for path in [folder / name for name in sorted(files.keys() - kept)]:
+        if _digest(path) in files.pop(path.name).split():
+            path.unlink()
+            yield WrittenPlaylist(path.stem, str(path), kind="removed")
+    remember()
 
 
 def _made(
@@ -175,14 +177,17 @@ def _made(
     return ".m3u8", playlist(tracks, folder), len(tracks)
 
 
-def _write(path: Path, content: bytes, files: dict[str, str]) -> None:
+def _write(path: Path, content: bytes, files: dict[str, str], remember: Callable[[], None]) -> None:
     """Write a playlist, but not over what somebody else wrote."""
     check_writable(path)
-    new = sha256(content).hexdigest()
-    if _digest(path) not in (None, files.get(path.name), new):
+    new, there, ours = sha256(content).hexdigest(), _digest(path), files.get(path.name, "")
+    if there not in (None, new, *ours.split()):
         whose = f"'{readable(path)}' is not as this library wrote it."
         raise DataError(f"{whose} Rename or remove the file, or rename the search.")
-    write_atomically(path, content)
+    if there != new:
+        files[path.name] = f"{there or ''} {new}"  # one of these, should the process end here
+        remember()
+        write_atomically(path, content)
     files[path.name] = new
 
 

@@ -2,13 +2,14 @@
 
 import json
 from dataclasses import replace
+from unittest.mock import patch
 
 import pytest
 import small_library
 from command_line import run_main
 
 from harmonium.errors import DataError, LibraryError, UnknownTagError
-from harmonium.library import Library
+from harmonium.library import Library, saved
 from harmonium.library.snapshot import Question
 
 
@@ -32,11 +33,11 @@ def searches(library):
 
 def test_a_saved_search_finds_its_tracks_anew_and_its_changes_can_be_undone(searches):
     library = searches
-    saved = {one.name: one for one in library.saved_searches()}
-    assert [*saved] == ["A/B", "a_b", "Evening", "Way"]
-    assert saved["Evening"].question == Question("jazz -rock", min_probability=0.3, stops=7)
-    assert saved["Way"].words == f"from #{saved['Way'].question.start} to #{10}"
-    assert saved["a_b"].words == "jazz live, sorted by smooth"
+    there = {one.name: one for one in library.saved_searches()}
+    assert [*there] == ["A/B", "a_b", "Evening", "Way"]
+    assert there["Evening"].question == Question("jazz -rock", min_probability=0.3, stops=7)
+    assert there["Way"].words == f"from #{there['Way'].question.start} to #{10}"
+    assert there["a_b"].words == "jazz live, sorted by smooth"
     found = [hit.track.id for hit in library.run_search("Evening")]
     assert len(found) == 7
     assert found == [h.track.id for h in library.search("jazz -rock", limit=7)]
@@ -112,6 +113,23 @@ def test_only_files_that_the_library_wrote_are_replaced_or_removed(searches, tmp
     assert {path.name for path in tmp_path.glob("*.m3u8")} == left
     assert "\n../" in (tmp_path / "New.m3u8").read_text()  # relative, as the last time
     assert (tmp_path / "A_B.m3u8").read_text() == "changed"
+
+
+@pytest.mark.parametrize("written", [False, True])
+def test_playlists_that_were_interrupted_are_written_again(searches, tmp_path, written):
+    searches.write_playlists(tmp_path)
+    searches.save_search("Way", "jazz", limit=2)
+
+    def interrupted(path, content):
+        if path.name == "Way.m3u8":
+            if written:
+                path.write_bytes(content)
+            raise KeyboardInterrupt
+
+    with patch.object(saved, "write_atomically", interrupted), pytest.raises(KeyboardInterrupt):
+        searches.write_playlists(tmp_path)
+    searches.save_search("Way", "jazz", limit=3)
+    assert [one.n_tracks for one in searches.write_playlists(tmp_path)] == [5, 4, 7, 3]
 
 
 def test_the_commands_save_list_write_rename_and_delete(searches, place, tmp_path):
