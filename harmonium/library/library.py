@@ -816,6 +816,9 @@ class _Connections(threading.local):
     reader: sa.Connection | None = None  # of `reading`
 
 
+_KINDS = {EXTRACTOR: str, CURRENT: int}  # of settings without a default
+
+
 class LibrarySettings(database.LibraryPart):
     """Names with values that JSON can hold."""
 
@@ -823,7 +826,11 @@ class LibrarySettings(database.LibraryPart):
         """The value of a name, or the default."""
         with self._library.connect() as connection:
             text = connection.scalar(sa.select(setting.c.value).where(setting.c.key == key))
-        return default if text is None else database.stored_json(text)
+        value = default if text is None else database.stored_json(text)
+        kind = _KINDS.get(key, object) if default is None else type(default)
+        if value is not None and not isinstance(value, kind):
+            raise database.damaged(f"the setting {key} is {text}")
+        return value
 
     def beginning_with(self, prefix: str) -> dict[str, Any]:
         """The rest of each name that begins so → its value."""

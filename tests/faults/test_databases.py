@@ -110,6 +110,7 @@ def test_postgresql_without_a_table_or_a_database(postgres):
         ('model SET report = \'{"tags": [{"t": 3}]}\'', lambda library: library.models.current()),
         ("setting SET key = 'search:x' WHERE key = 'extractor'", Library.saved_searches),
         ("setting SET value = '[]' WHERE key LIKE 'version%'", None),
+        ("setting SET value = '[3]' WHERE key = 'extractor'", lambda library: library.tag_new()),
         ("opinion SET person_id = 999 WHERE id = 1", lambda library: library.opinions.triples()),
         ("opinion SET tag_id = 999 WHERE id = 1", lambda library: library.opinions.triples()),
         ("model SET bytes = substr(bytes, 1, 100)", None),
