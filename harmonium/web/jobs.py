@@ -320,7 +320,10 @@ def _listen_for_stop(pipe: Connection) -> None:
         with suppress(EOFError, OSError):
             pipe.recv()  # only ever the wish that it stops
         asked.set()
-        signal.raise_signal(signal.SIGINT)
+        if hasattr(signal, "pthread_kill"):  # this wakes the main thread if it waits for a lock
+            signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
+        else:
+            signal.raise_signal(signal.SIGINT)
 
     threading.Thread(target=listen, daemon=True).start()
     if hasattr(os, "nice"):

@@ -2,6 +2,8 @@
 
 import errno
 import io
+import subprocess
+import sys
 import tempfile
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -501,6 +503,16 @@ def test_a_job_that_is_stopped_before_it_has_begun_is_stopped(monkeypatch):
     ours, theirs = Pipe()
     jobs.work("index", "nowhere.db", {}, theirs)
     assert ours.recv() == ("stopped", None)
+
+
+def test_a_job_that_waits_for_a_lock_is_stopped_at_once():
+    code = (
+        "import threading; from multiprocessing import Pipe; from harmonium.web import jobs\n"
+        "ours, theirs = Pipe()\njobs._listen_for_stop(theirs)\n"
+        "threading.Timer(0.2, ours.send, ['stop']).start()\n"
+        "try:\n    threading.Event().wait()\nexcept KeyboardInterrupt:\n    print('stopped')"
+    )
+    assert subprocess.check_output([sys.executable, "-c", code], timeout=60) == b"stopped\n"
 
 
 def test_a_failure_does_not_end_the_learning(monkeypatch):
