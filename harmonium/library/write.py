@@ -1,8 +1,8 @@
-"""Tags of the library's tracks into their files, and back.
+"""Write the tracks' tags to their files, and undo it.
 
-A track's file gets what people say, and what the model is sure enough of. What undoes a write is in
-the library before the file changes, so that it can be undone however the process ends. A write that
-was interrupted goes on when it is started again: files that have their tags already do not change.
+A track's file gets what people say and what the model is sure enough of. The library stores how to
+undo a write before the file changes, so it can be undone however the process ends. To resume an
+interrupted write, start it again: files that already have their tags do not change.
 """
 
 from __future__ import annotations
@@ -59,13 +59,13 @@ from harmonium.library.tagger import musical_tags
 if TYPE_CHECKING:
     from harmonium.library.snapshot import Snapshot
 
-ScoredTags = dict[str, float]  # tag → 1 where people say so, else its probability; in writing order
+ScoredTags = dict[str, float]  # tag → 1 if people say so, else its probability; in order
 
-RULES_SETTING = "write_rules"  # where a library remembers its rules of writing
+RULES_SETTING = "write_rules"  # where a library remembers its rules for writing
 
 
 class PlannedFile(NamedTuple):
-    """What writing would do to the file of a track."""
+    """What writing would do to a track's file."""
 
     track: Track
     change: filetags.FileChange
@@ -74,13 +74,13 @@ class PlannedFile(NamedTuple):
 
     @property
     def added(self) -> set[str]:
-        """The tags that the file did not have, as written."""
+        """The tags that are new to the file, as written."""
         fields = (one for one in self.change.fields if one.field in filetags.FIELDS)
         return {tag for one in fields for tag in one.added}
 
     @property
     def new_guesses(self) -> dict[str, float]:
-        """Those of them that the model predicts."""
+        """The new tags that the model predicts."""
         added = self.added
         return {tag: p for tag, p in self.guessed.items() if tag in added}
 
@@ -92,9 +92,9 @@ class WritePlan:
     files: list[PlannedFile] = field(default_factory=list)  # those that change
     n_unchanged: int = 0
     failures: dict[str, str] = field(default_factory=dict)  # path → why it could not be used
-    ids: Sequence[int] = ()  # the tracks that it is about
+    ids: Sequence[int] = ()  # the tracks it is about
     precision: Mapping[str, float] = field(default_factory=dict)
-    """Tag → how often it was right on held-out tracks, where that is known."""
+    """Tag → how often it was right on held-out tracks, if known."""
 
     @property
     def n_guessed(self) -> int:
@@ -103,12 +103,12 @@ class WritePlan:
 
     @property
     def expected_wrong(self) -> float:
-        """How many of them will be wrong, by the precision of their tags, or else by p."""
+        """How many of these will be wrong, by each tag's precision, or else by p."""
         guesses = ((one.names[tag], p) for one in self.files for tag, p in one.new_guesses.items())
         return sum(1 - self.precision.get(tag, p) for tag, p in guesses)
 
     def count_predicted(self, model: StoredModel) -> int:
-        """How many predicted tags that would be added are among those that a model has learnt."""
+        """How many of the predicted tags to be added has this model learnt?"""
         names = {model.vocabulary[j] for j in np.flatnonzero(model.learnt)}
         return sum(one.names[tag] in names for one in self.files for tag in one.new_guesses)
 
@@ -120,14 +120,14 @@ class WriteReport:
     change: int | None = None  # its number; None if no file was written
     paths: list[str] = field(default_factory=list)
     failures: dict[str, str] = field(default_factory=dict)  # path → why it could not be used
-    n_tags: int = 0  # tags that the files did not have
+    n_tags: int = 0  # tags that were new to their files
 
 
 def library_rules(library: Library, layers: Sequence[Mapping[str, Any]]) -> filetags.Rules:
-    """Rules made of layers, over those of the kinds of tags.
+    """Rules made from layers, on top of the default fields of each kind of tag.
 
-    With a tree of genres, those below a genre on the whitelist are written as that genre. Where
-    ``default_field`` is set, it is that of all tags that no rule names.
+    With a genre tree, genres below one on the whitelist are written as that one. If
+    ``default_field`` is set, all tags that no rule names go there.
     """
     whole, snapshot = join_layers(layers), library.snapshot()
     for option in ("whitelist", "ignore"):
@@ -144,7 +144,7 @@ def library_rules(library: Library, layers: Sequence[Mapping[str, Any]]) -> file
 
 
 def write_fields(library: Library, new: Mapping[str, str | None]) -> dict[str, str]:
-    """Kind or tag → its field, by what the library remembers; ``new`` is remembered first."""
+    """Kind or tag → its field, as the library remembers; ``new`` is remembered first."""
     kept = library.settings.get(RULES_SETTING, {})
     if new:
         fields = {fold(name): field for name, field in kept.get("fields", {}).items()}
@@ -166,18 +166,18 @@ def wanted_tags(
     owner: Owner | None = None,
     precision: float | None = None,
 ) -> dict[int, ScoredTags]:
-    """Track → its tags that are wanted in files, for those of the tracks that have some.
+    """Track → the tags wanted in its file, for the tracks that have any.
 
-    A tag is wanted where people agree that it holds. Where they leave it open, it is wanted if the
-    current model's probability reaches the threshold of the tag for this precision, both as the
-    model was trained, which is what held-out tracks measured, and with what it learnt from answers
-    since. Tags that were found in files are in them already, and do not count.
+    A tag is wanted if people agree that it fits. If they leave it open, it is wanted if the current
+    model's probability reaches the tag's threshold for this precision, both as the model was
+    trained, which is what held-out tracks measured, and with what it has learnt from answers since.
+    Tags read from files do not count, since they are there already.
 
     Parameters
     ----------
-    people, predicted : whether what people say and what the model predicts is wanted
-    owner : whose predictions: of tags learnt from the library, of built-in ones, or both
-    precision : as of `Snapshot.write_thresholds`
+    people, predicted : whether to take what people say, and what the model predicts
+    owner : predict tags learnt from the library, built-in ones, or both
+    precision : see `Snapshot.write_thresholds`
     """
     snapshot = library.snapshot()
     if predicted and not people and not snapshot.model.id:
@@ -217,7 +217,7 @@ def _has_part(tag: str, tags: Collection[str]) -> bool:
 def _guessed(
     snapshot: Snapshot, ids: Sequence[int], precision: float | None, owner: Owner | None
 ) -> dict[int, ScoredTags]:
-    """Track → the tags whose probability reaches their threshold, the likeliest first."""
+    """Track → the tags whose probability reaches their threshold, likeliest first."""
     thresholds = snapshot.write_thresholds(precision, owner)
     found: dict[int, ScoredTags] = {}
     for some in batches(ids, 10 * PAGE):
@@ -236,7 +236,7 @@ def _guessed(
 
 
 def count_untagged(library: Library, ids: Sequence[int] | Ids) -> int:
-    """How many of the tracks the current model has not tagged yet; 0 where there is no model."""
+    """How many of the tracks the current model has not tagged yet; 0 without a model."""
     model = library.models.current(whole=False)
     if model is None or model.id is None:
         return 0
@@ -252,21 +252,21 @@ class OutlinedTag:
     shown: str
     kind: str
     n: int  # files that would get it
-    n_said: int  # those of them of whose tracks people say so; the model predicts it for the others
-    expected_wrong: float  # how many that the model adds will be wrong
-    precision: float | None  # the share of them that will be right; None if it adds none
+    n_said: int  # how many of these because people say so; the model predicts the others
+    expected_wrong: float  # how many of the model's will be wrong
+    precision: float | None  # the share of the model's that will be right; None if it adds none
     accepted: bool  # whether the rules let it be written
-    elsewhere: bool  # whether the built-in model adds it, which has learnt it from other music
+    elsewhere: bool  # whether the built-in model adds it, having learnt it from other music
 
 
 @dataclass(frozen=True)
 class WriteOutline:
-    """What writing would add, by what the library knows of the files."""
+    """What writing would add, as far as the library knows the files."""
 
-    tracks: list[int]  # those whose files would change
+    tracks: list[int]  # whose files would change
     n_files: int  # their files, with copies
-    tags: list[OutlinedTag]  # the most frequent first
-    not_reached: dict[str, float | None]  # as of `Snapshot.not_reached`
+    tags: list[OutlinedTag]  # most frequent first
+    not_reached: dict[str, float | None]  # see `Snapshot.not_reached`
     n_features: int  # files that would get audio features
 
     @property
@@ -278,9 +278,9 @@ class WriteOutline:
 def outline_writes(
     library: Library, ids: Sequence[int], rules: filetags.Rules, precision: float | None
 ) -> WriteOutline:
-    """What `plan_writes` would add, without reading the files; tags that the rules refuse, too.
+    """What `plan_writes` would add, without reading the files; includes tags that the rules refuse.
 
-    Copies of a file are taken to have its tags.
+    Copies of a file are assumed to have its tags.
     """
     snapshot, copies = library.snapshot(), library.tracks.copies(ids)
     wanted = wanted_tags(library, ids, precision=precision)
@@ -294,7 +294,7 @@ def outline_writes(
     scores, changing, n_features = dict[str, list[float]](), dict[int, int](), 0
     for there, numbers in library.tracks.by_file_tags([*(wanted.keys() | features.keys())]):
         effect = partial(_effect, there, places=places, rules=rules, snapshot=snapshot)
-        # Of a probability only matters whether people say so (1) or the model does (0).
+        # All that matters about p is whether people say so (1) or the model does (0).
         one_by_one = cache(lambda tag, p, effect=effect: effect({tag: p}))
         for number in numbers:
             tags, n_files = wanted.get(number, {}), 1 + len(copies.get(number, ()))
@@ -330,7 +330,7 @@ def _effect(
     rules: filetags.Rules,
     snapshot: Snapshot,
 ) -> tuple[list[str], bool]:
-    """The tags that a file with these values would get, refused ones too; whether it changes."""
+    """The tags that a file with these values would get, refused or not; whether it changes."""
     if rules.mode == "merge":
         tags, _ = without_known(tags, there, snapshot)
     new: list[str] = []
@@ -352,7 +352,7 @@ def _effect(
 def _features(
     snapshot: Snapshot, ids: Sequence[int], rules: filetags.Rules
 ) -> dict[int, dict[str, float]]:
-    """Track → the audio features that go to its file, by the rules: only those of music."""
+    """Track → the audio features that the rules send to its file, if it is music."""
     if not rules.features:
         return {}
     numbers, model = np.asarray(ids, np.int64), snapshot.model
@@ -366,10 +366,10 @@ def _features(
 def without_known(
     tags: ScoredTags, there: Mapping[str, filetags.Values], snapshot: Snapshot
 ) -> tuple[ScoredTags, dict[str, str]]:
-    """Those of the tags that a file with these fields lacks, and tag → its spelling there.
+    """The tags that a file with these fields lacks, and tag → its spelling there.
 
-    Tags in a longer text of it, such as jazz in "Jazz; Blues", are not among them; nor are those
-    that it has under another name, and predicted ones that it has in part.
+    It does not lack tags inside a longer text, such as jazz in "Jazz; Blues", tags that it has
+    under another name, or predicted ones that it has in part.
     """
     found, inside = _tags_in(tuple(v for name in filetags.LIST_FIELDS for v in there.get(name, ())))
     if not found:
@@ -386,7 +386,7 @@ def without_known(
 
 @lru_cache(maxsize=100_000)
 def _tags_in(values: filetags.Values) -> tuple[dict[str, str], frozenset[str]]:
-    """Tag → its spelling, of these values of a file; and the tags inside longer texts."""
+    """Tag → its spelling among a file's values; and the tags inside longer texts."""
     found = {normalise_tag(value): value for value in values}
     parts = {part for value in values for part in possible_parts(value)}
     return found, frozenset(parts - found.keys())
@@ -403,8 +403,8 @@ def plan_writes(
 ) -> WritePlan:
     """What writing the tracks' tags to their files would change; nothing is written.
 
-    A track's tags go to its file and to all copies of it, or with ``only_to`` to those of these
-    paths among them. ``sources`` are those of `wanted_tags`.
+    A track's tags go to its file and all its copies, or with ``only_to`` only to these paths.
+    ``sources`` are those of `wanted_tags`.
     """
     snapshot = library.snapshot()
     plan = WritePlan(ids=ids, precision=snapshot.write_precision(sources.get("precision")))
@@ -456,7 +456,7 @@ def _plan_file(
 def write_planned(
     library: Library, files: Sequence[PlannedFile], *, progress: Progress | None = None
 ) -> WriteReport:
-    """Write what was planned, one file after the other, as one change that can be undone."""
+    """Write what was planned, file by file, as one change that can be undone."""
     report = WriteReport()
     writer = _UndoableWriter(library, len(files))
     try:
@@ -490,10 +490,10 @@ def write_planned(
 
 
 class _UndoableWriter:
-    """Writes files under one change.
+    """Writes files as one change.
 
-    Each file costs one transaction: what undoes it is stored just before it changes, together with
-    what the file before it has become. When the process dies in between, `index` reads that one
+    Each file costs one transaction: how to undo it is stored just before it changes, together with
+    the new state of the file before it. If the process dies in between, `index` reads that one
     file again.
     """
 
@@ -506,8 +506,8 @@ class _UndoableWriter:
     def write(
         self, track: Track | None, path: str, work: Callable[..., filetags.UndoRecord | None]
     ) -> bool:
-        """Do work that changes a file, and keep what undoes it; whether it changed."""
-        # ``work(keep=...)`` is `apply_change` or `undo`, given all else that they need.
+        """Do work that changes a file, and store how to undo it; whether the file changed."""
+        # ``work(keep=...)`` is `apply_change` or `undo` with all their other arguments given.
         changes = self._library.changes
         kept: list[int] = []
 
@@ -519,7 +519,7 @@ class _UndoableWriter:
             with self._library.begin():
                 number = self.change or changes.begin("write", "")
                 changes.check_open(number)
-                if self._n_files:  # what is true should the process end here
+                if self._n_files:  # true if the process ends here
                     self._n_kept += 1
                     done = f"tags written to {self._n_kept:,} of {counted(self._n_files, 'file')}"
                     changes.describe(number, done)
@@ -540,7 +540,7 @@ class _UndoableWriter:
         return done is not None
 
     def finish(self) -> None:
-        """Bring the library up to date on the last file that was written."""
+        """Store the state of the last file that was written."""
         if self._written is None:
             return
         (track, path, status), self._written = self._written, None
@@ -559,10 +559,10 @@ class _UndoableWriter:
 
 
 def last_change(library: Library) -> Change:
-    """The last change that is not undone, and does not undo another.
+    """The last change that is not undone and does not undo another.
 
-    One that was undone in part is skipped: the rest of it is what could not be undone. But an
-    undo that was interrupted goes on.
+    Changes that were undone in part are skipped: their rest could not be undone. But an undo that
+    was interrupted is resumed.
     """
     skipped = []
     for change in library.changes.list():
@@ -579,9 +579,9 @@ def undo_change(
 ) -> UndoReport:
     """Undo a change: people's tags, and its files to the byte.
 
-    Files that were changed since stay as they are, and the report says so; with ``exact=False``
-    they get back the former values of those fields that still have what was written. If it is
-    interrupted, undoing the same change again goes on.
+    Files that were changed since stay as they are, and the report says so; with ``exact=False``,
+    their fields that still have what was written get their former values back. If it is
+    interrupted, undoing the same change again resumes it.
     """
     writer, done, taken = _UndoableWriter(library), count(1), set[str]()
     total = 0 if progress is None else len(library.changes.files(change_id))
@@ -611,10 +611,10 @@ def _restore(
     taken: set[str],
     elsewhere: bool,
 ) -> bool:
-    """Make a file what it was; whether it changed. A FileTagError says why it cannot be done.
+    """Restore a file; whether it changed. A FileTagError says why that is impossible.
 
-    It is the file at its path, if it is as written or was restored since; then, ``elsewhere``, any
-    with its sound that is as written and not ``taken`` for another, or else one that is restored.
+    It is the file at its path, if that is as written or was restored since. With ``elsewhere``, it
+    is any with its sound that is as written and not ``taken`` for another, or else a restored one.
     """
     loaded = filetags.UndoRecord.from_bytes
     record = loaded(file.record)
@@ -643,7 +643,7 @@ def _restore(
                 restored.append(path)
     if problem is not None:
         raise problem
-    others = known.keys() & {*changed_since}  # it may be one of these; another sound it is not
+    others = known.keys() & {*changed_since}  # it may be one of these; the rest sound different
     if elsewhere and restored and (restored[0] == file.path or not others):
         taken.add(restored[0])
         return False
@@ -665,7 +665,7 @@ def _restore(
 
 
 def _later_records(library: Library, file: WrittenFile, path: str) -> Sequence[Any]:
-    """What wrote to a path later than a change to this file, the last one first."""
+    """The records of later writes to a path, after this one, last first."""
     return library.fetch(
         sa.select(written_file, change_table.c.undoes, change_table.c.undone_by)
         .join_from(written_file, change_table, change_table.c.id == written_file.c.change_id)

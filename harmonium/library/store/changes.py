@@ -1,11 +1,11 @@
-"""What was done to people's tags, files and settings, and how it is undone.
+"""What was done to people's tags, files and settings, and how to undo it.
 
-A change that undoes another is a change too, so that it can be undone. Each triple of person, track
-and tag is looked at by itself: where later changes touched it, it stays as they left it. A change
-and the one that undid it then cancel out, so one can go back step by step.
+An undo is a change too, so it can be undone. Each triple of person, track and tag is looked at on
+its own: if later changes touched it, it stays as they left it. A change and its undo cancel out, so
+you can go back step by step.
 
-Besides opinions and files, a change sets values: the state of a track, a tag of a model, a setting
-of the library. Undoing sets back each value that is still what the change made it.
+Besides opinions and files, a change sets values: a track's state, a model's tag, a setting of the
+library. Undo sets each value back if it is still what the change made it.
 """
 
 from __future__ import annotations
@@ -37,24 +37,24 @@ from harmonium.library.store.opinions import TRIPLE, recount_people
 from harmonium.library.store.schema import change, changed_value, model, written_file
 
 TRACK_STATE, MODEL_TAG, SETTING = "track", "model", "setting"
-"""The kinds of values; the key is the number of a track, that of a model and a place in its
-vocabulary ("3:17"), or the name of a setting."""
+"""The kinds of values. The key is a track's number, a model's number and a place in its vocabulary
+("3:17"), or a setting's name."""
 
 
 @dataclass(frozen=True)
 class Change:
-    """One command that altered people's tags, files, or what belongs to the library."""
+    """One command that changed people's tags, files, or values of the library."""
 
     id: int
     at: datetime
     command: str
     summary: str
     undoes: int | None  # the change that this one undid
-    undone_by: int | None  # the change that undid this one, wholly
-    undone_in_part_by: int | None = None  # the last change that undid a part of this one, not all
+    undone_by: int | None  # the change that undid all of this one
+    undone_in_part_by: int | None = None  # the last change that undid only a part of this one
     left: int | None = None
-    """How many tags, files and values that one has left; None while it is under way, or where it
-    was interrupted."""
+    """How many tags, files and values it left; None while it is under way, or if it was
+    interrupted."""
 
 
 @dataclass(frozen=True)
@@ -65,21 +65,21 @@ class WrittenFile:
     change_id: int
     track_id: int | None
     path: str  # where it was then
-    record: bytes  # what makes it what it was, for `filetags.UndoRecord.from_bytes`
+    record: bytes  # how to restore it, for `filetags.UndoRecord.from_bytes`
 
 
 @dataclass(frozen=True)
 class UndoReport:
-    """What undoing did."""
+    """What an undo did."""
 
-    change: int  # the number of the change that undid
+    change: int  # the undo's own number
     ended: int  # opinions that are no longer in force
     revived: int  # opinions that are in force again
-    conflicts: Counter[int]  # later change → opinions that it touched, so that they were left
+    conflicts: Counter[int]  # later change → opinions left because it touched them
     files_restored: int
     files_left: dict[str, str]  # path → why the file could not be restored
     values_restored: Counter[str] = field(default_factory=Counter)
-    """"track", "model" or "setting" → how many are what they were."""
+    """"track", "model" or "setting" → how many were set back."""
     values_left: dict[str, str] = field(default_factory=dict)  # value → why it stays as it is
 
     @property
@@ -94,37 +94,37 @@ class UndoReport:
 
     @property
     def n_done(self) -> int:
-        """How many tags, files and values are what they were."""
+        """How many tags, files and values were set back."""
         values = sum(self.values_restored.values())
         return self.ended + self.revived + self.files_restored + values
 
 
 Restore = Callable[[WrittenFile, int, bool], bool]
-"""Makes a file what it was, as part of the change of this number; whether it was something else.
+"""Restores a file as part of the change of this number; whether the file changed.
 
-First where it was, then with True elsewhere. A FileTagError says why it cannot be done."""
+First at its path, then with True elsewhere. A FileTagError says why it is impossible."""
 
 
 class Changes(LibraryPart):
     """The changes of a library."""
 
     def begin(self, command: str, summary: str, *, undoes: int | None = None) -> int:
-        """Note that something is about to be changed; the number of the change.
+        """Note that something is about to change; the change's number.
 
-        What belongs to it goes into the same `Library.begin`, so that both are kept or neither.
+        Make the change itself in the same `Library.begin`, so that both are kept or neither.
         """
         values = {"at": now(), "command": storable(command), "summary": storable(summary)}
         with self._library.begin() as connection:
             return key_of(connection.execute(sa.insert(change).values(**values, undoes=undoes)))
 
     def describe(self, change_id: int, summary: str) -> None:
-        """Say in other words what a change did, when that is known."""
+        """Replace a change's summary, once it is known what the change did."""
         with self._library.begin() as connection:
             values = {"summary": storable(summary)}
             connection.execute(sa.update(change).where(change.c.id == change_id).values(values))
 
     def check_open(self, change_id: int) -> None:
-        """That something may be added to a change: nobody has begun to undo it."""
+        """Refuse to add to a change that somebody has begun to undo."""
         later = sa.select(sa.func.min(change.c.id)).where(
             change.c.id > change_id, change.c.undoes == change_id, change.c.undone_by.is_(None)
         )
@@ -132,30 +132,30 @@ class Changes(LibraryPart):
             raise LibraryError(f"Change {change_id} was stopped: change {number} undoes it.")
 
     def drop(self, change_id: int) -> None:
-        """Take away a change that has turned out to change nothing; in its own transaction."""
+        """Remove a change that turned out to change nothing; in its own transaction."""
         with self._library.begin() as connection:
             connection.execute(sa.delete(change).where(change.c.id == change_id))
 
     def list(self, limit: int | None = None, *, offset: int = 0) -> Sequence[Change]:
-        """The changes, the latest first, after the first ``offset`` of them."""
+        """The changes, latest first, without the first ``offset``."""
         query = sa.select(change).order_by(change.c.id.desc()).limit(limit).offset(offset)
         with self._library.reading():
             return self._changes(query)
 
     def commands_since(self, last: int) -> Sequence[tuple[int, str]]:
-        """(number, command) of the changes after one, the earliest first."""
+        """(number, command) of the changes after one, earliest first."""
         query = sa.select(change.c.id, change.c.command).where(change.c.id > last)
         return [(row.id, row.command) for row in self._library.fetch(query.order_by(change.c.id))]
 
     def get(self, change_id: int) -> Change:
-        """The change of a number, or a LibraryError."""
+        """The change with this number, or a LibraryError."""
         found = self._changes(sa.select(change).where(change.c.id == int(change_id)))
         if not found:
             raise NotInLibraryError(f"There is no change {change_id} in the library.")
         return found[0]
 
     def _changes(self, query: sa.Select[Any]) -> Sequence[Change]:
-        """The changes of a query, with what undid a part of them last, or was to."""
+        """The changes of a query, each with the last undo that undid, or would undo, a part."""
         undoing = (
             sa.select(change.c.undoes, change.c.id, change.c.left)
             .where(change.c.undoes.is_not(None), change.c.undone_by.is_(None))
@@ -170,7 +170,7 @@ class Changes(LibraryPart):
         return found
 
     def set_value(self, change_id: int, kind: str, key: int | str, value: Any) -> bool:
-        """Set a value as part of a change; whether it was another before."""
+        """Set a value as part of a change; whether that changed it."""
         with self._library.begin() as connection:
             before = self._value(kind, str(key))
             if before == value:
@@ -181,7 +181,7 @@ class Changes(LibraryPart):
             return True
 
     def set_settings(self, command: str, summary: str, settings: Mapping[str, Any]) -> int | None:
-        """Set settings as one change; its number, None if all of them were so."""
+        """Set settings as one change; its number, or None if nothing changed."""
         with self._library.begin():
             number = self.begin(command, summary)
             if sum(self.set_value(number, SETTING, *setting) for setting in settings.items()):
@@ -190,7 +190,7 @@ class Changes(LibraryPart):
         return None
 
     def _value(self, kind: str, key: str) -> Any:
-        """A value as it is; of a model's tag its name and threshold, empty if the model is gone."""
+        """The present value: of a model's tag, its name and threshold; empty if it is gone."""
         if kind == SETTING:
             return self._library.settings.get(key)
         if kind == TRACK_STATE:
@@ -214,19 +214,19 @@ class Changes(LibraryPart):
                 connection.execute(sa.update(model).where(model.c.id == number).values(values))
 
     def keep_file(self, change_id: int, track_id: int | None, path: str, record: bytes) -> int:
-        """Store what undoes the writing of a file; the number of this record."""
+        """Store how to undo a file's write; the record's number."""
         values = {"change_id": change_id, "track_id": track_id, "record": record}
         adding = sa.insert(written_file).values(values | stored_path(path))
         with self._library.begin() as connection:
             return key_of(connection.execute(adding))
 
     def forget_file(self, number: int) -> None:
-        """Drop the record of a write that did not take place."""
+        """Drop the record of a write that did not happen."""
         with self._library.begin() as connection:
             connection.execute(sa.delete(written_file).where(written_file.c.id == number))
 
     def files(self, change_id: int) -> Sequence[WrittenFile]:
-        """The files that a change wrote to, the latest first."""
+        """The files that a change wrote to, latest first."""
         query = sa.select(written_file).where(written_file.c.change_id == change_id)
         return [
             WrittenFile(row.id, row.change_id, row.track_id, loaded_path(row), bytes(row.record))
@@ -236,9 +236,9 @@ class Changes(LibraryPart):
     def undo(self, change_id: int, *, restore: Restore | None = None) -> UndoReport:
         """Undo a change, as far as no later one touched the same.
 
-        ``restore`` is called for each file that the change wrote to, the latest first. From now on
-        nothing is added to the change, and an undo of it that was interrupted goes on. A
-        LibraryError says that there is no such change, or that nothing of it is left to undo.
+        ``restore`` is called for each file that the change wrote to, latest first. From now on
+        nothing can be added to the change. An undo that was interrupted is resumed. A LibraryError
+        says that there is no such change, or that nothing of it is left to undo.
         """
         with self._library.begin() as connection:  # first, so that what is seen stays so
             undone, files = self.get(change_id), self.files(change_id)
@@ -280,7 +280,7 @@ class Changes(LibraryPart):
             return _end_undo(connection, undone, replace(report, files_restored=n_restored))
 
     def _undo_values(self, connection: sa.Connection, number: int, report: UndoReport) -> None:
-        """Set back what a change had set, and say so in the report."""
+        """Set back the values that a change set, and report it."""
         last = sa.select(sa.func.max(changed_value.c.change_id))
         query = sa.select(changed_value).where(changed_value.c.change_id == number)
         for row in connection.execute(query.order_by(changed_value.c.id.desc())).all():
@@ -317,7 +317,7 @@ def _check_not_undone(undone: Change) -> None:
 
 
 def _mark(connection: sa.Connection, number: int, by: int | None) -> None:
-    """Note which change undid one, if any. The one that this undoes is then undone or not, too."""
+    """Note which change undid this one, if any, and so whether what this undoes is undone."""
     connection.execute(sa.update(change).where(change.c.id == number).values(undone_by=by))
     undoes = connection.scalar(sa.select(change.c.undoes).where(change.c.id == number))
     if undoes is not None:  # perhaps by another, which was made while this one was undone
@@ -366,7 +366,7 @@ def _plan_opinions(connection: sa.Connection, number: int) -> tuple[int, Counter
 def _set_aside_touched(
     connection: sa.Connection, number: int, rows: Sequence[sa.Row[tuple[int, ...]]]
 ) -> Counter[int]:
-    """Take from undo_key what later changes touched; later change → how many."""
+    """Remove from undo_key what later changes touched; later change → how many."""
     schema = dict.fromkeys([*TRIPLE, "begun_by", "ended_by"], pl.Int64)
     frame = pl.DataFrame([tuple(row) for row in rows], schema=schema, orient="row")
     touches = frame.unpivot(["begun_by", "ended_by"], index=TRIPLE, value_name="change")
@@ -399,8 +399,8 @@ def _undo_opinions(connection: sa.Connection, number: int, by: int) -> tuple[int
 def standing(base: int, later: Iterable[int], undoes: Mapping[int, int | None]) -> int | None:
     """The change that made a triple what it is, after `base` and then `later` touched it.
 
-    None if `base` itself was undone. A change and the one that undid it leave nothing; one that
-    undid an undoing leaves what that had taken away.
+    None if `base` itself was undone. A change and its undo cancel out; undoing an undo puts back
+    what that had taken away.
     """
     stack = [base]
     added, taken = {base: base}, {}  # change → what it put on the stack, or took from it
