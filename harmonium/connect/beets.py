@@ -2,8 +2,8 @@
 
 `beetsplug/harmonium.py` is the plugin, thin over `ItemTagger`. The tags are those that `harmonium
 write` would write, in the same fields: genre and mood are lists in beets, grouping and comment are
-texts. What Harmonium gave to an item is kept in the field `GIVEN` beside them. A tag given and gone
-since was rejected: it is not given again, and `import_from_beets` tells the library.
+texts. The item's field `GIVEN` keeps what Harmonium gave it. If a given tag is gone, somebody
+rejected it: it is not given again, and `import_from_beets` tells the library.
 """
 
 import os
@@ -37,12 +37,12 @@ from harmonium.library.write import (
 )
 
 FIELDS = {"genre": "genres", "mood": "mood", "grouping": "grouping", "comment": "comments"}
-"""Field of a file → that of beets."""
+"""A file's field → the field in beets."""
 LISTS = ("genre", "mood")  # those that are lists in beets
 
 
 class TaggedItem(NamedTuple):
-    """What is known of a file."""
+    """What is known about a file."""
 
     path: str
     tags: ScoredTags
@@ -51,9 +51,9 @@ class TaggedItem(NamedTuple):
 
 
 class ItemTagger:
-    """Tags for the items of beets, by the model of a library, or else by the built-in one.
+    """Tags beets' items with a library's model, or with the built-in one.
 
-    place : the library; by default the usual one, if there is any
+    place : the library; by default the usual one, if it exists
     precision : the precision that predictions must have; None or 0: the thresholds of `tag`
     """
 
@@ -66,7 +66,7 @@ class ItemTagger:
         except NoLibraryError:
             if place is not None:
                 raise
-            # An empty library answers as one would in which nobody has said anything.
+            # An empty library answers like one in which nobody has tagged anything.
             self._folder = TemporaryDirectory(prefix="harmonium-")
             self.library = Library.open(Path(self._folder.name) / "library.db")
             self.library.settings.set(EXTRACTOR, tagger.builtin_extractor())
@@ -77,13 +77,13 @@ class ItemTagger:
         self._rules = library_rules(self.library, [self.library.settings.get(RULES_SETTING, {})])
 
     def close(self) -> None:
-        """Close the library, and remove it if it was there for this alone."""
+        """Close the library; delete it if it was temporary."""
         self.library.close()
         if self._folder is not None:
             self._folder.cleanup()
 
     def tag(self, paths: Sequence[str]) -> Iterator[TaggedItem]:
-        """The tags and audio features of files, first of those that are tracks of the library."""
+        """The tags and audio features of files, starting with those in the library."""
         library = self.library
         found = {path: library.tracks.find(absolute_path(path)) for path in paths}
         tracks = {path: one.id for path, one in found.items() if one and one.state == "present"}
@@ -109,7 +109,7 @@ class ItemTagger:
         return {tag: score for tag, score in tags.items() if tag not in hidden}
 
     def new_values(self, item: Any, tagged: TaggedItem) -> dict[str, Any]:
-        """The fields of beets that change for an item, and their new values."""
+        """The fields that change for an item in beets, and their new values."""
         snapshot, before, given = self.library.snapshot(), _values(item), list(item.get(GIVEN, ()))
         rejected = {normalise_tag(tag) for tag in given} - _present(before)
         tags = {tag: p for tag, p in tagged.tags.items() if tag not in rejected}
@@ -122,7 +122,7 @@ class ItemTagger:
         for change in changed_fields(before, wanted, {}, self._rules):
             if change.field in FIELDS:
                 after = [*change.after] if change.field in LISTS else "; ".join(change.after)
-                # what is overwritten now was not rejected by anybody
+                # nobody rejected what is overwritten now
                 lost = {*change.before, *tags_in_comment(change.before)}.difference(change.after)
                 given = [*(tag for tag in given if tag not in lost), *change.added]
                 new |= {FIELDS[change.field]: after, GIVEN: given}
@@ -130,7 +130,7 @@ class ItemTagger:
 
 
 def _values(item: Any) -> dict[str, Values]:
-    """Field of a file → what an item of beets has for it: a list, or one text."""
+    """A file's field → what a beets item has in it: a list, or one text."""
     found = {name: item.get(field) or () for name, field in FIELDS.items()}
     return {name: (x,) if isinstance(x, str) else tuple(x) for name, x in found.items()}
 
@@ -146,11 +146,11 @@ def import_from_beets(
 ) -> ImportReport:
     """Import the genres, moods and groupings in beets' library, but not what Harmonium gave.
 
-    What it gave and somebody removed since becomes a tag that does not fit.
+    A tag that it gave and somebody removed becomes a rejected tag.
 
     Parameters
     ----------
-    path : the file of beets' library, which is only read; by default that of beets' settings
+    path : the file of beets' library, which is only read; by default the one in beets' settings
     person, how : whose tags they are, and the other options of `imports.import_rows`
     """
     folder = ""
@@ -166,7 +166,7 @@ def import_from_beets(
     report = ImportReport()
     rows: list[dict[str, str]] = []
     for item in _read_items(Path(path).expanduser()):
-        whole = str(Path(folder, item["path"]))  # newer versions of beets keep its end only
+        whole = str(Path(folder, item["path"]))  # newer beets store only its end
         place = whole if library.tracks.find(whole) else item["path"]
         values, given = _values(item), {normalise_tag(tag): tag for tag in item[GIVEN]}
         for name in ("genre", "mood", "grouping"):

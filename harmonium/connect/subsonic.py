@@ -1,7 +1,7 @@
 """Playlists on servers that speak Subsonic: Navidrome, gonic, Airsonic, Ampache, supysonic.
 
 Requests are forms, so that no secret is part of an address, which servers and proxies log. The
-password is sent as md5(password + salt), or as it is to servers that take it only so.
+password is sent as md5(password + salt), or plainly to servers that require it.
 """
 
 import hashlib
@@ -30,15 +30,15 @@ from harmonium.files import read_secret
 from harmonium.library.library import Progress
 from harmonium.library.store.tracks import Track
 
-VERSION = "1.13.0"  # of the protocol; the first with tokens
+VERSION = "1.13.0"  # of the protocol: the first with tokens
 SECONDS = 60  # time limit of a request
 PAGE = 500  # songs that are listed at a time
-MAX_APART = 5.0  # seconds by which the durations of one recording may differ
+MAX_APART = 5.0  # seconds by which two durations of one recording may differ
 LOCAL = ("localhost", "127.0.0.1", "::1")
 NO_TOKENS = (10, 41, 42)  # codes of servers that do not take tokens
 WAYS_OUT = {
     40: "Check the name and the password.",
-    50: "Ask for the right on the server; only an administrator may start a scan.",
+    50: "Ask for this permission on the server; only an administrator may start a scan.",
 }
 
 
@@ -46,7 +46,7 @@ class Song(NamedTuple):
     """A track as the server knows it."""
 
     id: str
-    path: str = ""  # relative to a folder of the server, or made up from tags
+    path: str = ""  # relative to a folder on the server, or made up from tags
     title: str = ""
     artist: str = ""
     album: str = ""
@@ -70,7 +70,7 @@ class _NoRedirect(urllib.request.HTTPRedirectHandler):
 
 
 class Server:
-    """A server and a user of it, as https://USER@HOST; the password is asked for when needed."""
+    """A server and one of its users, as https://USER@HOST; asks for the password when needed."""
 
     def __init__(self, address: str, password: Callable[["Server"], str]) -> None:
         parts = urlsplit(address if "://" in address else f"https://{address}")
@@ -90,12 +90,12 @@ class Server:
         self._is_open = parts.scheme == "http" and parts.hostname not in LOCAL
 
     def call(self, method: str, **values: Any) -> dict[str, Any]:
-        """What the server answers to a method; a ServerError if it fails."""
+        """The server's answer to a method; a ServerError if it fails."""
         if not self._password:
             self._password = self._ask(self)
             self._plain = self._answer("ping", {}).get("error", {}).get("code") in NO_TOKENS
             if self._plain and self._is_open:
-                warning = f"{self.base} takes only plain passwords, over an open connection."
+                warning = f"{self.base} takes only plain passwords, over an unencrypted connection."
                 warnings.warn(warning, HarmoniumWarning, stacklevel=2)
         answer = self._answer(method, values)
         if answer.get("status") != "ok":
@@ -125,18 +125,18 @@ class Server:
             if to := error.headers.get("Location"):
                 return f"{self.base} redirects to {urlsplit(to).netloc}. Name that address instead."
         if isinstance(error, urllib.error.HTTPError | ValueError | KeyError | TypeError):
-            code = f"it answers {error.code}" if hasattr(error, "code") else "it answers otherwise"
+            code = f"it answers {error.code}" if hasattr(error, "code") else "not its answer"
             return f"There is no Subsonic server at {self.base}: {code}. Check the address."
         if isinstance(reason, ssl.SSLCertVerificationError):
-            way_out = "Use the name that it is for, or name your own with SSL_CERT_FILE."
-            return f"The certificate of {self.base} fails: {reason.verify_message}. {way_out}"
+            way_out = "Use the host name it was issued for, or name your own in SSL_CERT_FILE."
+            return f"The certificate of {self.base} is invalid: {reason.verify_message}. {way_out}"
         if isinstance(reason, TimeoutError):
             return f"{self.base} did not answer within {SECONDS} seconds. Try again later."
         why = getattr(reason, "strerror", None) or reason
         return f"{self.base} cannot be reached: {why}. Check the address and whether it is running."
 
     def songs(self, tracks: Iterable[Track] = (), progress: Progress | None = None) -> list[Song]:
-        """All songs of the server; if it does not list all, those with the titles of tracks."""
+        """All songs on the server; if it does not list all, those with the tracks' titles."""
         tell, found = progress or (lambda *_: None), self._search("")
         while (new := self._search("", len(found))).keys() - found.keys():
             found |= new
@@ -155,11 +155,11 @@ class Server:
         return {str(one["id"]): Song(**one) for one in known}
 
     def push(self, name: str, tracks: Sequence[Track], songs: Iterable[Song]) -> Pushed:
-        """Make a playlist, or give the user's playlist of this name these tracks."""
+        """Make a playlist of these tracks, or replace the user's playlist of this name."""
         found = matched(tracks, songs)
         if not found:
             why = f"{self.base} has none of its tracks; try --rescan" if tracks else "it is empty"
-            raise ServerError(f"The playlist {name!r} stays as it is: {why}.")
+            raise ServerError(f"The playlist {name!r} was not changed: {why}.")
         lists = self.call("getPlaylists").get("playlists", {}).get("playlist", [])
         own = [x for x in lists if x.get("name") == name and x.get("owner", self.user) == self.user]
         which = {"playlistId": own[0]["id"]} if own else {"name": name}
@@ -212,7 +212,7 @@ def _named(one: Track | Song) -> str:
 
 
 def _folded(path: str | None) -> list[str]:
-    """The parts of a path, or a name as one, however it is spelt."""
+    """The parts of a path, or a name as one part, regardless of spelling."""
     text = unicodedata.normalize("NFC", path or "").casefold()
     return text.replace("\\", "/").strip("/ ").split("/")
 
@@ -227,12 +227,12 @@ def find_password(
         return found
     if find_spec("keyring") is not None:
         keyring: Any = import_module("keyring")
-        with suppress(keyring.errors.KeyringError):  # there is none on this machine
+        with suppress(keyring.errors.KeyringError):  # this machine has no keyring
             if kept := keyring.get_password(server.base, server.user):
                 return str(kept)
     if prompt is None:
         raise DataError(
-            f"The password of {server.user} at {server.base} is not known. Name a file that has it "
+            f"No password for {server.user} at {server.base}. Name a file that contains it "
             f"with --password-file, or store it: keyring set {server.base} {server.user}"
         )
     return prompt(f"Password of {server.user} at {server.base}: ")

@@ -1,4 +1,4 @@
-"""The app (routes, guard, page, OpenAPI document), and the uvicorn server that runs it."""
+"""The app (routes, guard, page, OpenAPI document) and the uvicorn server that runs it."""
 
 import asyncio
 import logging
@@ -26,7 +26,7 @@ from harmonium.web.service import Service
 STATIC = Path(__file__).with_name("static")
 PREFIX = "/api/v1"
 MAX_CONNECTIONS = 256
-MAX_HEAD_BYTES = 128 * 1024  # size limit of the request line and the headers together
+MAX_HEAD_BYTES = 128 * 1024  # size limit for the request line and the headers together
 HEAD_SECONDS = 10.0  # time limit for the request line and the headers
 SHUTDOWN_SECONDS = 5  # time that responses in progress get when the server shuts down
 
@@ -77,7 +77,7 @@ class TimedProtocol(H11Protocol):
     _timer: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Start the timer for the first request; cut off what is far too many."""
+        """Start the timer for the first request; drop the connection if there are far too many."""
         super().connection_made(transport)
         self._start_timer()
         if len(self.connections) > 2 * MAX_CONNECTIONS:
@@ -144,7 +144,7 @@ def bind(settings: ServerSettings) -> socket.socket:
     found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         found.bind((settings.host.strip("[]"), settings.port))
-        found.listen(MAX_CONNECTIONS)  # Clients that come before the server has started wait.
+        found.listen(MAX_CONNECTIONS)  # Clients that connect before the server has started wait.
     except OSError as error:
         found.close()
         raise DataError(

@@ -1,6 +1,6 @@
 """The routes that AudioMuse-AI's plugin for Navidrome calls, answered by sound.
 
-A track goes by its id on the Subsonic server. Which track has which is read from there, and again
+Tracks are named by their ids on the Subsonic server. These are read from the server, and again
 after ten minutes.
 """
 
@@ -20,13 +20,13 @@ from harmonium.web.bodies import Problem
 from harmonium.web.service import Service, UsedService
 
 router = APIRouter(prefix="/api", include_in_schema=False)
-SECONDS = 600  # after which the server's songs are read again
-N_SONGS = 5  # of each of two artists
+SECONDS = 600  # after this time the server's songs are read again
+N_SONGS = 5  # for each of the two artists
 Number = Annotated[int, Query(ge=1), AfterValidator(lambda n: min(n, MAX_STOPS))]
 
 
 def _songs(service: Service) -> dict[int, Song]:
-    """Number of a track → its song on the server, for those that have one."""
+    """A track's number → its song on the server, if it has one."""
 
     def read() -> dict[int, Song]:
         server: Server = service.settings.subsonic  # type: ignore[assignment]
@@ -42,7 +42,7 @@ def _track(songs: dict[int, Song], item_id: str) -> int:
     for number, song in songs.items():
         if song.id == item_id:
             return number
-    raise Problem(404, f"No track of the library has the id {item_id!r} on the server.")
+    raise Problem(404, f"No track in the library has the id {item_id!r} on the server.")
 
 
 def _item(song: Song, distance: float) -> dict[str, Any]:
@@ -95,7 +95,7 @@ def find_path(
 def similar_artists(
     service: UsedService, artist: str, n: Number = 10, include_component_matches: bool = False
 ) -> list[dict[str, Any]]:
-    """The artists whose mean sound is most like that of one, by its id or name."""
+    """The artists whose mean sound is most like one artist's, given by id or name."""
     known, library = _songs(service), service.library()
     update_sound_vectors(library)
     sounds = library.snapshot().sounds
@@ -107,7 +107,7 @@ def similar_artists(
     means /= np.maximum(np.linalg.norm(means, axis=1, keepdims=True), 1e-9)
     own = {int(k) for k, x in zip(of, songs, strict=True) if artist in (x.artistId, x.artist)}
     if not own:
-        raise Problem(404, f"No artist of the library has the id or name {artist!r}.")
+        raise Problem(404, f"No artist in the library has the id or name {artist!r}.")
     mine = min(own)
 
     def nearest(one: int, to: int) -> list[dict[str, str]]:

@@ -1,4 +1,4 @@
-"""Bodies of requests and answers, and errors in one shape: {"error": {"code", "message", "field"}}.
+"""Request and response bodies, and errors in one shape: {"error": {"code", "message", "field"}}.
 
 A route returns the library's record. FastAPI reads the fields of the answer from its attributes.
 """
@@ -43,7 +43,7 @@ Id = Annotated[int, Field(ge=1, le=MAX_ID), _WHOLE]  # 3.0 is an integer in JSON
 PathId = Annotated[int, Path(ge=1, le=MAX_ID)]
 TagName = Annotated[str, Field(min_length=1, max_length=200)]
 TagNames = Annotated[list[TagName], Field(max_length=1000)]
-Text = Annotated[str, AfterValidator(errors.readable)]  # a file's name, as far as JSON can hold it
+Text = Annotated[str, AfterValidator(errors.readable)]  # a file's name, as well as JSON can hold it
 AudioFeatures = Annotated[
     dict[str, float], Field(description="Audio features, such as energy, from 0 to 1.")
 ]
@@ -95,7 +95,7 @@ class KindAsked(Asked):
 
 
 class FieldsAsked(Asked):
-    """Kind or tag → its field in files; null: the usual one."""
+    """Kind or tag → its field in files; null for the default."""
 
     fields: dict[TagName, Literal["genre", "mood", "grouping", "comment", "none"] | None]
 
@@ -119,7 +119,7 @@ class WriteAsked(Asked):
 
 
 class ImportAsked(Asked):
-    """The fields of the files whose tags to learn."""
+    """The file fields whose tags to learn."""
 
     fields: list[Literal["genre", "mood", "grouping", "comment"]] = ["genre"]
 
@@ -143,14 +143,14 @@ def picked(record: type, *names: str) -> dict[str, Any]:
 
 
 def sends(kind: str, text: str, others: dict[int, str] | None = None) -> dict[str, Any]:
-    """How a route is described that answers with a file, and what other statuses mean."""
+    """Describes a route that answers with a file, and what its other statuses mean."""
     responses: dict[int, Any] = {n: {"description": what} for n, what in (others or {}).items()}
     responses[200] = {"content": {kind: {}}, "description": text}
     return {"response_class": Response, "responses": responses}
 
 
 def answer(name: str, record: type | None = None, /, **fields: Any) -> Any:
-    """A model of an answer: the fields of a record, and others, as name=type or name=[type]."""
+    """A response model: a record's fields, and others as name=type or name=[type]."""
     kinds = {} if record is None else get_type_hints(record)
     for key, kind in fields.items():
         kinds[key] = GenericAlias(list, (kind[0],)) if isinstance(kind, list) else kind
@@ -159,7 +159,7 @@ def answer(name: str, record: type | None = None, /, **fields: Any) -> Any:
 
 
 def read_from(kind: Any, *path: str) -> Any:
-    """A field whose value is elsewhere in the record."""
+    """A field whose value is somewhere else in the record."""
     return Annotated[kind, Field(validation_alias=AliasPath(*path))]
 
 
@@ -300,17 +300,17 @@ ErrorAnswer = answer(
     "ErrorAnswer", error=answer("ErrorBody", code=str, message=str, field=str | None)
 )
 ERRORS: dict[int | str, tuple[str, str]] = {  # status → default code, and what it means
-    400: ("bad_request", "The request is not as this document says."),
+    400: ("bad_request", "The request does not match this document."),
     401: ("unauthorized", "The token is missing or wrong."),
     403: ("forbidden", "The request comes from a page of another site."),
     404: ("not_found", "There is no such track, tag, file or folder."),
     405: ("bad_request", "The method is not supported here."),
     408: ("bad_request", "The request did not arrive in time."),
-    409: ("conflict", "The state of the library does not allow it."),
+    409: ("conflict", "The library's state does not allow it."),
     413: ("too_large", "The body is too large."),
     415: ("unsupported_media", "The body has the wrong type, or is not music."),
-    422: ("bad_request", "What is asked for cannot be done; the message says why."),
-    500: ("failed", "A fault of the server, which its log describes."),
+    422: ("bad_request", "The request cannot be carried out; the message says why."),
+    500: ("failed", "An error in the server; its log says more."),
     503: ("busy", "The server is busy; Retry-After says when to try again."),
     "default": ("bad_request", "Any other error."),
 }
@@ -323,15 +323,15 @@ LIBRARY_ERRORS: tuple[tuple[type[errors.HarmoniumError], int, str | None], ...] 
     (errors.DataError, 422, None),
     (errors.ServerError, 503, None),
 )
-"""Error of the library, status and code; the first that fits."""
+"""Library error, status and code; the first that fits counts."""
 TEMPORARY = ("locked", "connection", "server stopped", "disk is")
-"""Words in errors of the library that may soon be over: it is locked, restarts, or lacks space."""
+"""Words in library errors that may pass soon: it is locked, restarting or out of space."""
 
 
 class Problem(HTTPException):
     """An answer that says what is wrong and what to do.
 
-    ``code`` is by default that of the status; ``field`` is the parameter that is wrong.
+    ``code`` is by default the status's own; ``field`` is the invalid parameter.
     """
 
     def __init__(
@@ -344,13 +344,13 @@ class Problem(HTTPException):
         retry_after: int | None = None,
     ) -> None:
         headers = {} if retry_after is None else {"Retry-After": str(retry_after)}
-        if status in (408, 413):  # The rest of a body may still come.
+        if status in (408, 413):  # The rest of the body may still arrive.
             headers["Connection"] = "close"
         super().__init__(status, message, headers)
         self.code, self.field = code or ERRORS.get(status, ERRORS["default"])[0], field
 
     def response(self) -> JSONResponse:
-        """The answer in the one shape."""
+        """The error as a response, in the one shape."""
         error = {"code": self.code, "message": self.detail, "field": self.field}
         return JSONResponse({"error": error}, self.status_code, self.headers)
 
@@ -361,7 +361,7 @@ def not_ready(message: str) -> Problem:
 
 
 def problem_of(error: errors.HarmoniumError) -> Problem:
-    """The answer to an error of the library."""
+    """The response to a library error."""
     message = str(error)
     for kind, status, code in LIBRARY_ERRORS:
         if isinstance(error, kind):
@@ -372,7 +372,7 @@ def problem_of(error: errors.HarmoniumError) -> Problem:
 
 
 def install_errors(app: FastAPI) -> None:
-    """Give every error of an app the one shape."""
+    """Give every error of an app the same shape."""
 
     @app.exception_handler(HTTPException)
     async def known(request: Request, error: HTTPException) -> JSONResponse:

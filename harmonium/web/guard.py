@@ -1,8 +1,8 @@
-"""The settings of the server, and the checks that every request passes before a route sees it.
+"""The server's settings, and the checks that every request passes before a route sees it.
 
-- Host: a name of another site that points to this machine (DNS rebinding) is refused.
-- Origin and Sec-Fetch-Site: a page of another site cannot call through its visitor's browser.
-- Content-Type: a form of another site cannot send JSON.
+- Host: another site's name that points to this machine (DNS rebinding) is refused.
+- Origin and Sec-Fetch-Site: another site's page cannot call the server from its visitor's browser.
+- Content-Type: another site's form cannot send JSON.
 - A token, compared in constant time, if the server can be reached from other machines.
 - Bodies are limited in size and time.
 - Response headers make browsers run only scripts from this server.
@@ -35,7 +35,7 @@ BODY_SECONDS = 30.0  # time limit for the next part of a body
 SEND_SECONDS = 300.0  # time limit for a client to read a part of its response
 SESSION_SECONDS = 30 * 24 * 3600
 OPEN_ROUTES = {("GET", f"{API}health"), ("POST", f"{API}session")}  # routes that need no token
-SIGNED_OUT: set[str] = set()  # cookies that no longer open anything, while this server runs
+SIGNED_OUT: set[str] = set()  # cookies that were signed out, while this server runs
 LOCAL_NAMES = ("localhost", "127.0.0.1", "::1")
 
 POLICY = (
@@ -63,21 +63,21 @@ class ServerSettings:
     host: str = "127.0.0.1"
     port: int = 8040
     person: str = "me"  # the person whose tags the page saves
-    token: str | None = field(default=None, repr=False)  # what callers must know; None: nothing
-    allowed_hosts: tuple[str, ...] = ()  # further names under which a browser may call the server
+    token: str | None = field(default=None, repr=False)  # that callers need, if any
+    allowed_hosts: tuple[str, ...] = ()  # other host names that browsers may use for the server
     log: bool = False  # whether to log a line for each request
     folder: str | None = None  # a folder to index when the server starts
-    subsonic: "Server | None" = None  # the server whose ids the routes for AudioMuse's plugin take
+    subsonic: "Server | None" = None  # the server whose ids the AudioMuse routes take
 
     def allows_host(self, name: str) -> bool:
-        """Whether a request may name this host; other names may be another site's."""
+        """Whether a request may use this host name; other names may belong to other sites."""
         name = name.lower().rstrip(".").strip("[]")
         if name in LOCAL_NAMES or name in (self.host.lower(), *map(str.lower, self.allowed_hosts)):
             return True
         if is_loopback(self.host):
             return False
         here = socket.gethostname().lower()
-        # Nobody can point a numeric address to another machine, as they can a name.
+        # A name can be pointed at another machine; a numeric address cannot.
         return _address(name) is not None or name in (here, f"{here}.local")
 
 
@@ -101,7 +101,7 @@ class Guard:
         self.app, self.settings = app, settings
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass a request on, or answer why not."""
+        """Pass a request on, or say why not."""
         if scope["type"] != "http":
             if scope["type"] == "lifespan":
                 await self.app(scope, receive, send)
@@ -132,7 +132,7 @@ class Guard:
         if (origin and origin.lower()) not in own or (
             is_api and site not in ("none", "same-origin")
         ):
-            raise Problem(403, "Pages of other sites may not call this server.")
+            raise Problem(403, "Pages from other sites may not call this server.")
         if method in ("POST", "PUT", "PATCH", "DELETE"):
             _check_type(path, headers)
         if is_api and (method, path) not in OPEN_ROUTES and not self._has_token(request):
@@ -158,7 +158,7 @@ def same_secret(given: str, secret: str) -> bool:
 
 
 def cookie_name(settings: ServerSettings) -> str:
-    """The name of the cookie; it has the port, which cookies themselves ignore."""
+    """The cookie's name; it contains the port, which cookies themselves ignore."""
     return f"harmonium_{settings.port}"
 
 
@@ -192,7 +192,7 @@ def _check_type(path: str, headers: Headers) -> None:
 
 
 def _limited(scope: Scope, receive: Receive) -> Receive:
-    """What receives the body of a request, with limits on its size and time."""
+    """Receives the body of a request, with limits on its size and time."""
     limit = MAX_FILE_BYTES if scope["path"] == FILES else MAX_BODY_BYTES
     too_large = f"The body is larger than {limit // 1_000_000} MB."
     length = Headers(scope=scope).get("content-length", "0")

@@ -1,9 +1,9 @@
-"""Work in processes of their own: jobs, and decoding files that somebody uploaded.
+"""Work in separate processes: jobs, and decoding uploaded files.
 
 Jobs (indexing, training, tagging, writing) are saved in the library's settings, so that a restarted
-server shows them and continues those that were not finished. A job stops when its pipe says so or
-when the server is gone. It stops as Ctrl-C stops a command: what was done is kept, and a file that
-is being written is finished.
+server shows them and continues unfinished ones. A job stops when its pipe says so or when the
+server is gone. It stops the way Ctrl-C stops a command: finished work is kept, and a file that is
+being written is completed.
 
 An uploaded file may crash its decoder, use up the memory, or run forever, so its process has limits
 and cannot write files.
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 SETTING = "jobs"
 MAX_SAVED = 20  # jobs that are saved
 STOP_SECONDS = 30.0  # time that jobs get to stop when the server shuts down
-BEAT_SECONDS = 20.0  # time after which a server shows in the library that its jobs still run
+BEAT_SECONDS = 20.0  # how often a server notes in the library that its jobs are still running
 UNFINISHED = ("waiting", "running")
 WORDS = {
     "index": "Indexing a folder",
@@ -44,17 +44,17 @@ WORDS = {
     "write": "Writing tags to files",
 }
 TRAINING = ("import", "train")
-RESUMABLE = ("index", "tag", "write")  # a restarted server continues them; training would restart
+RESUMABLE = ("index", "tag", "write")  # continued after a restart; training would start over
 REPORT_SECONDS = 0.2  # time between two progress reports
-NICENESS = 10  # jobs run at this niceness, so that the server answers first
+NICENESS = 10  # jobs run at this niceness, so that the server stays responsive
 DECODE_SECONDS = 90.0  # time limit for decoding an upload
 DECODE_CPU_SECONDS = 60
-DECODE_MEMORY = 4 * 2**30  # limit of the address space; libraries reserve far more than they use
-MAX_HOURS = 3  # limit of the length of an uploaded sound
+DECODE_MEMORY = 4 * 2**30  # limit on the address space; libraries reserve far more than they use
+MAX_HOURS = 3  # limit on the length of an upload
 
 Record: TypeAlias = dict[str, Any]
 Records: TypeAlias = list[Record]
-Report = Callable[[str, int, int], None]  # called with what is done, how much, of what (0: unknown)
+Report = Callable[[str, int, int], None]  # called with (what, done, total); 0: unknown
 
 
 class RunningJob:
@@ -138,10 +138,10 @@ class Jobs:
             return self._shown(record)
 
     def resume(self, silent: dict[int, int] | None = None) -> None:
-        """Continue the jobs that an earlier server had not finished.
+        """Continue the jobs that an earlier server left unfinished.
 
-        If it may still run, it is watched first; then ``silent`` has its jobs, job → the sign of
-        life that it gave then. A library that cannot be written to is served without them.
+        If that server may still be running, watch it first: ``silent`` then has the last sign of
+        life of each of its jobs. A library that cannot be written to is served without jobs.
         """
         with self._lock, suppress(LibraryError):
             library = self._service.library_if_any()
@@ -186,7 +186,7 @@ class Jobs:
 
     def _begin(self, record: Record) -> None:
         record |= {"state": "running", "server": {"pid": os.getpid(), "machine": platform.node()}}
-        self._save()  # first: a job that is not in the library must not run
+        self._save()  # first, since a job that is not in the library must not run
         job = self._running[record["id"]] = RunningJob(record, self._service.place)
         thread = threading.Thread(target=self._follow, args=(job,), daemon=True)
         self._threads.append(thread)
@@ -260,11 +260,11 @@ class Jobs:
 
 
 def _may_be_alive(server: dict[str, Any] | None) -> bool:
-    """Whether the server that started a job may still run: it is elsewhere, or its number is."""
+    """Whether a job's server may still be running: on another machine, or its process here."""
     if server is None:
         return False
     if server.get("machine") != platform.node():
-        return True  # It cannot be checked from here.
+        return True  # This cannot be checked from here.
     if server.get("pid") == os.getpid() or os.name == "nt":
         return False  # Sending a signal would end it.
     try:
@@ -291,7 +291,7 @@ def work(kind: str, place: str, asked: dict[str, Any], pipe: Connection) -> None
             send("progress", (text, int(done), int(total)))
 
     try:
-        _listen_for_stop(pipe)  # From here on it may be stopped.
+        _listen_for_stop(pipe)  # From here on, the job may be stopped.
         from harmonium.library import Library
 
         with Library.open(place) as library:
@@ -306,7 +306,7 @@ def work(kind: str, place: str, asked: dict[str, Any], pipe: Connection) -> None
 
 
 def _listen_for_stop(pipe: Connection) -> None:
-    """Interrupt this process once, when the server says so or is gone; ignore Ctrl-C itself."""
+    """Interrupt this process once, when the server says so or is gone; ignore Ctrl-C."""
     asked, stopped = threading.Event(), threading.Event()
 
     def interrupt(*_: object) -> None:
@@ -318,7 +318,7 @@ def _listen_for_stop(pipe: Connection) -> None:
 
     def listen() -> None:
         with suppress(EOFError, OSError):
-            pipe.recv()  # only ever the wish that it stops
+            pipe.recv()  # the only message is to stop
         asked.set()
         if hasattr(signal, "pthread_kill"):  # this wakes the main thread if it waits for a lock
             signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
@@ -389,13 +389,13 @@ KINDS = {"index": _index, "import": _import, "tag": _tag, "train": _train, "writ
 
 
 class TooLongError(AudioError):
-    """A sound that is longer than the limit."""
+    """An upload that is longer than the limit."""
 
 
 def decode(path: str, extractor: str) -> tuple[list[float], float | None]:
     """The features of an uploaded file and its length in seconds, if its format tells.
 
-    An AudioError says that it is no sound, or takes more time or memory than the limits allow.
+    Raises an AudioError if it is not audio, or takes more time or memory than the limits allow.
     """
     engine = Processes(1, time_limit=DECODE_SECONDS)
     try:
@@ -442,5 +442,5 @@ def _set_limits() -> None:
         (resource.RLIMIT_FSIZE, 0),
         (resource.RLIMIT_CORE, 0),
     ):
-        with suppress(OSError, ValueError):  # The limit may be lower already.
+        with suppress(OSError, ValueError):  # The limit may already be lower.
             resource.setrlimit(what, (limit, limit))

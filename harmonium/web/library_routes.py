@@ -49,7 +49,7 @@ async def health() -> dict[str, str]:
 
 @router.get("/library", tags=["library"], response_model=bodies.LibrarySummary)
 def library(service: UsedService) -> dict[str, Any]:
-    """The library in short; it is empty if there is none yet."""
+    """A summary of the library; empty if there is no library yet."""
     opened = service.library_if_any()
     counts = dict.fromkeys(STATES, 0)
     more: dict[str, Any] = {"folders": [], "people": [], "model": None}
@@ -94,7 +94,7 @@ def sign_in(service: UsedService, asked: bodies.Token) -> Response:
     token, response = service.settings.token, Response(status_code=204)
     if token is not None:
         if not guard.same_secret(asked.token, token):
-            raise Problem(401, "That is not the token of this server.", field="token")
+            raise Problem(401, "That is not this server's token.", field="token")
         name, value = guard.cookie_name(service.settings), guard.new_session(token)
         response.set_cookie(name, value, max_age=guard.SESSION_SECONDS, **COOKIE)
     return response
@@ -102,7 +102,7 @@ def sign_in(service: UsedService, asked: bodies.Token) -> Response:
 
 @router.delete("/session", tags=["session"], status_code=204, response_class=Response)
 def sign_out(service: UsedService, request: Request) -> Response:
-    """Sign a browser out; its cookie opens nothing from now on."""
+    """Sign a browser out; its cookie stops working."""
     response, name = Response(status_code=204), guard.cookie_name(service.settings)
     if guard.is_session(cookie := request.cookies.get(name, ""), service.settings.token or ""):
         guard.SIGNED_OUT.add(cookie)
@@ -149,7 +149,7 @@ def _question(
     name: Annotated[
         str, Query(max_length=1000, description="Words of titles, artists, albums or file names.")
     ] = "",
-    features: Annotated[bool, Query(description="Give all audio features of each track.")] = False,
+    features: Annotated[bool, Query(description="All audio features of each track.")] = False,
     start: Annotated[
         int | None,
         Query(alias="from", ge=1, le=MAX_ID, description="Where a path starts: a track."),
@@ -159,7 +159,7 @@ def _question(
     ] = None,
     stops: Annotated[
         int,
-        Query(ge=1, le=MAX_ID, description="Tracks of a path, a smooth order, or to save."),
+        Query(ge=1, le=MAX_ID, description="Tracks in a path or smooth order, or to save."),
     ] = 20,
 ) -> Question:
     whose = None if owner == "all" else owner
@@ -177,7 +177,7 @@ def search(
     offset: Offset = 0,
     limit: Annotated[int, Query(ge=1, le=MAX_HITS)] = 50,
 ) -> SearchResult:
-    """The tracks that match a query, or are like a track, or both; all tracks without either."""
+    """The tracks that match a query, are like a track, or both; with neither, all tracks."""
     return service.snapshot().search(question, limit, offset, shown_tags=True)
 
 
@@ -204,7 +204,7 @@ def make_playlist(
 
 @router.get("/searches", tags=["search"], response_model=bodies.SavedSearches)
 def searches(service: UsedService) -> dict[str, Any]:
-    """The saved searches by name; `query` are the parameters of `/search`."""
+    """The saved searches by name; `query` holds the parameters of `/search`."""
     opened = service.library_if_any()
     saved = [] if opened is None else opened.saved_searches()
     found = [{"name": one.name, "words": one.words, "query": _asked(one.question)} for one in saved]
@@ -212,7 +212,7 @@ def searches(service: UsedService) -> dict[str, Any]:
 
 
 def _asked(question: Question) -> dict[str, Any]:
-    """The parameters of a search that are not the usual ones."""
+    """The parameters of a search that differ from the defaults."""
     names, usual = {"text": "q", "start": "from", "end": "to"}, Question()._asdict()
     usual["min_probability"] = None  # which depends on the page
     given = question._asdict().items()
@@ -221,7 +221,7 @@ def _asked(question: Question) -> dict[str, Any]:
 
 @router.put("/searches", tags=["search"], response_model=bodies.ChangeNumber)
 def save(service: UsedService, question: AskedQuestion, title: SearchTitle) -> dict[str, Any]:
-    """Save a search, with the parameters of `/search`, in place of one with this title."""
+    """Save a search, with the parameters of `/search`; replaces one with the same title."""
     return {"change": save_search(service.library(), title, question)}
 
 
@@ -269,7 +269,7 @@ def hide(service: UsedService, tag: TagPath) -> dict[str, Any]:
 
 @router.put("/tags/{tag:path}/kind", tags=["tags"], response_model=bodies.ChangeNumber)
 def set_kind(service: UsedService, tag: TagPath, asked: bodies.KindAsked) -> dict[str, Any]:
-    """Set the kind of a tag, which says to which field of the files it is written."""
+    """Set a tag's kind, which decides the field of the files that it is written to."""
     return {"change": service.library().set_kind(tag, kind=asked.kind)}
 
 
@@ -296,7 +296,7 @@ def job(service: UsedService, id: bodies.PathId) -> Record:
 
 @router.post("/jobs/{id}/stop", tags=["jobs"], response_model=bodies.Job)
 def stop(service: UsedService, id: bodies.PathId) -> Record:
-    """Stop a job; a file that is being written is finished first."""
+    """Stop a job; a file that is being written is completed first."""
     return service.jobs.stop(id)
 
 
@@ -304,7 +304,7 @@ def stop(service: UsedService, id: bodies.PathId) -> Record:
 def folders(
     service: UsedService, path: Annotated[str, Query(max_length=4096)] = ""
 ) -> dict[str, Any]:
-    """The folders in a folder of the server's machine, to choose one; by default that of music."""
+    """The folders inside a folder on the server's machine; by default inside the music folder."""
     music = user_music_path()
     here = absolute_path(path or (music if music.is_dir() else "~"))
     parent = os.path.dirname(here)  # noqa: PTH120
@@ -321,7 +321,7 @@ def folders(
 def doctor(
     service: UsedService, doubts: Annotated[int, Query(ge=0, le=500)] = 20
 ) -> dict[str, Any]:
-    """What is wrong with files and tags, and with at most so many of people's tags."""
+    """Problems with files and tags, with at most `doubts` doubtful tags by people."""
     with service.limited("checking", 1, wait=20.0):
         return service.library().doctor(doubts).to_dict()
 
@@ -330,7 +330,7 @@ def doctor(
 def importable(
     service: UsedService, fields: Annotated[str, Query(max_length=100)] = "genre"
 ) -> ImportReport:
-    """What an import of the tags in the files would add; `fields` as genre,mood."""
+    """What importing the tags in the files would add; `fields` is a list such as genre,mood."""
     library = service.library()
     return service.cached(
         f"import {fields}",
@@ -374,13 +374,13 @@ def plan(
     service: UsedService,
     precision: Annotated[float, Query(ge=0, lt=1)] = 0.8,
     q: Annotated[str, Query(max_length=1000)] = "",
-    ignore: Annotated[str, Query(max_length=6000, description="Tags, with commas.")] = "",
+    ignore: Annotated[str, Query(max_length=6000, description="Tags, separated by commas.")] = "",
     offset: Offset = 0,
     limit: Annotated[int, Query(ge=0, le=MAX_PREVIEW)] = 20,
 ) -> dict[str, Any]:
     """What writing would add to the files, tag by tag, and some files before and after.
 
-    The numbers are based on what the library knows of the files. The preview reads them.
+    The numbers come from what the library knows about the files. The preview reads the files.
     """
     library = service.library()
     rules = {"ignore": [tag.strip() for tag in ignore.split(",") if tag.strip()]}
@@ -413,7 +413,7 @@ def fields(service: UsedService) -> dict[str, Any]:
 
 @router.put("/write/fields", tags=["write"], response_model=bodies.WriteFields)
 def set_fields(service: UsedService, asked: bodies.FieldsAsked) -> dict[str, Any]:
-    """Set the fields of kinds of tags or of tags, for this and later writing; null: the usual."""
+    """Set the fields that kinds of tags, or single tags, are written to; null for the default."""
     return {"fields": service.library().write_fields(asked.fields)}
 
 
@@ -425,7 +425,7 @@ def models(service: UsedService) -> dict[str, Any]:
 
 @router.get("/models/compare", tags=["models"], response_model=bodies.Comparison)
 def compare(service: UsedService, a: ModelNumber, b: ModelNumber) -> dict[str, Any]:
-    """The AUC of each tag in two models, and how many tracks get other tags from b than from a."""
+    """The AUC of each tag in two models, and how many tracks get different tags from them."""
     library = service.library()
     with service.limited("comparing", 2, wait=10.0):
         found = library.compare_models(a, b)
@@ -441,6 +441,6 @@ def use(service: UsedService, id: bodies.PathId) -> dict[str, Any]:
     service.learner.learn()
     entry = next(one for one in library.list_models() if one.id == id)
     if entry.n_tagged < library.tracks.count("present"):
-        with suppress(LibraryError):  # It may be tagging already.
+        with suppress(LibraryError):  # A job may be tagging already.
             service.jobs.start("tag", {})
     return {"change": number}

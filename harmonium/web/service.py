@@ -23,13 +23,13 @@ from harmonium.web.guard import ServerSettings
 from harmonium.web.jobs import Jobs
 
 T = TypeVar("T")
-RETRY_SECONDS = 2  # when to try again what was refused because the server was busy
+RETRY_SECONDS = 2  # when to retry a request that was refused because the server was busy
 WAIT_SECONDS = 8.0  # how long a request waits for another process that is writing to the library
-LAG = 19  # a cached value may be outdated for this many times the seconds that it takes to make it
+LAG = 19  # a cached value may be out of date for this many times as long as it takes to make
 HEARTBEAT_SECONDS = 15.0  # time without events after which a comment shows that the server is alive
 POLL_SECONDS = 1.0  # time between two looks at the changes, which other processes make too
 MAX_LISTENERS = 64
-MAX_WAITING = 200  # events that may wait for a page that does not read them; then it is cut off
+MAX_WAITING = 200  # events that may wait for a slow page before it is disconnected
 log = logging.getLogger("harmonium.web")
 
 
@@ -51,7 +51,7 @@ class Service:
         self.events.start()
         await run_in_threadpool(self.jobs.resume)
         if self.settings.folder is not None:
-            with suppress(LibraryError):  # It is being indexed already.
+            with suppress(LibraryError):  # The folder is being indexed already.
                 index = {"folder": self.settings.folder}
                 await run_in_threadpool(self.jobs.start, "index", index, create=True)
         threading.Thread(target=self._warm_up, daemon=True).start()
@@ -72,7 +72,7 @@ class Service:
         return self.settings.place or default_place()
 
     def library_if_any(self, *, create: bool = False) -> Library | None:
-        """The open library; None if there is none, unless ``create``."""
+        """The open library; None if there is no library, unless ``create``."""
         with self._lock:
             if self._library is None:
                 try:
@@ -82,7 +82,7 @@ class Service:
             return self._library
 
     def library(self, *, create: bool = False) -> Library:
-        """The open library; a `Problem` if there is none."""
+        """The open library; raises a `Problem` if there is no library."""
         found = self.library_if_any(create=create)
         if found is None:
             raise not_ready("There is no library yet. Index a folder of music to create one.")
@@ -95,9 +95,9 @@ class Service:
     def cached(
         self, key: str, version: Hashable, make: Callable[[], T], *, may_lag: bool = False
     ) -> T:
-        """The last value made for a key; another version makes it again.
+        """The last value made for a key; a new version makes it again.
 
-        With ``may_lag``, a value that takes long to make is renewed only from time to time.
+        With ``may_lag``, a value that takes long to make is only renewed now and then.
         """
         now = time.monotonic()
         if (before := self._cache.get(key)) is not None:
@@ -142,7 +142,7 @@ class Events:
         self._poller: asyncio.Task[None] | None = None
 
     def start(self) -> None:
-        """Start to watch for changes."""
+        """Start watching for changes."""
         self._loop = asyncio.get_running_loop()
         self._poller = asyncio.create_task(self._poll())
 
@@ -223,13 +223,13 @@ class Learner:
         self._known = False
 
     def learn(self) -> None:
-        """Learn soon; later answers are learnt in the same run."""
+        """Learn soon; answers that come meanwhile are learnt in the same run."""
         self._known = False
         if self._waiting is None or self._waiting.running() or self._waiting.done():
             self._waiting = self._thread.submit(self._learn)
 
     def improvement(self, *, last: bool = False) -> Improvement:
-        """How much answers have improved the model; with ``last``, as last computed."""
+        """How much answers have improved the model; with ``last``, the last known value."""
         if not self._known and not last:
             found = self._service.library().improvement()
             self._improvement, self._known = found or Improvement(0, 0, 0), True
@@ -245,7 +245,7 @@ class Learner:
             self._known = False
             self.improvement()
         except HarmoniumError:
-            return  # There is no model, or nothing to compare sounds by.
+            return  # There is no model, or there are no features to compare.
         except Exception:
             log.exception("Learning from answers failed.")  # The next answer tries again.
             return
@@ -257,4 +257,4 @@ def _service(request: Request) -> Any:
     return request.app.state.service
 
 
-UsedService = Annotated[Service, Depends(_service)]  # parameter of a route that uses the service
+UsedService = Annotated[Service, Depends(_service)]  # the parameter of routes that use the service

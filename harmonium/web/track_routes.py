@@ -34,9 +34,9 @@ router = APIRouter()
 
 MAX_QUESTIONS = 200
 MAX_SPECTRA, MAX_LISTENING, MAX_COVERS, SPECTRUM_SECONDS = 1, 1, 4, 20.0
-"""Spectra drawn, tracks heard and covers read at once, and how long another request waits."""
+"""How many spectra, tracks and covers are read at once, and how long other requests wait."""
 MAX_UPLOADS, MAX_DECODED, DECODE_SECONDS = 4, 1, 60.0
-"""Uploads at once, those that are decoded at once, and how long another one waits for its turn."""
+"""How many uploads arrive at once, how many are decoded at once, and how long others wait."""
 UPLOAD_SECONDS = 600.0
 MEDIA_TYPES = {  # types and extensions of files that browsers play
     "audio/mpeg": (".mp3",),
@@ -51,7 +51,7 @@ BODY = {"content": {"application/octet-stream": {"schema": {"type": "string", "f
 
 
 class OpenedFile(FileResponse):
-    """A file that was opened to look at it, and is closed when it was sent."""
+    """A response from a file that is already open; closes it when sent."""
 
     file: BinaryIO
 
@@ -63,7 +63,7 @@ class OpenedFile(FileResponse):
 
 @router.get("/tracks/{id}", tags=["tracks"], response_model=bodies.TrackDetail)
 def track(service: UsedService, id: bodies.PathId) -> dict[str, Any]:
-    """A track with all that people and the model say about it."""
+    """A track with everything that people and the model say about it."""
     return _detail(service, _track(service, id))
 
 
@@ -74,11 +74,11 @@ def track(service: UsedService, id: bodies.PathId) -> dict[str, Any]:
     responses={
         200: {"content": {"audio/*": {}}, "description": "The file."},
         206: {"content": {"audio/*": {}}, "description": "The part that Range asks for."},
-        416: {"description": "The file has no such part."},
+        416: {"description": "The file does not have this part."},
     },
 )
 def audio(service: UsedService, id: bodies.PathId) -> FileResponse:
-    """The file of a track, or the part of it that the header Range asks for."""
+    """A track's file, or the part of it that the Range header asks for."""
     found, file = _opened(service, id)
     kind = _media_type(found) or "application/octet-stream"
     headers = {"Cache-Control": "private, no-cache"}
@@ -91,10 +91,10 @@ def audio(service: UsedService, id: bodies.PathId) -> FileResponse:
 @router.get(
     "/tracks/{id}/spectrum",
     tags=["tracks"],
-    **sends("image/png", "1200 × 128 pixels.", {304: "The browser has the picture already."}),
+    **sends("image/png", "1200 × 128 pixels.", {304: "The browser already has the picture."}),
 )
 def spectrum(service: UsedService, id: bodies.PathId, request: Request) -> Response:
-    """The spectrum of a track: time from left to right, low tones at the bottom."""
+    """A track's spectrum: time from left to right, low tones at the bottom."""
     found, file = _opened(service, id)
     with file:
         headers = {"Cache-Control": "private, max-age=3600", "ETag": f'"{found.sound[:32]}"'}
@@ -108,10 +108,10 @@ def spectrum(service: UsedService, id: bodies.PathId, request: Request) -> Respo
 @router.get(
     "/tracks/{id}/cover",
     tags=["tracks"],
-    **sends("image/*", "The picture.", {204: "The file has none."}),
+    **sends("image/*", "The picture.", {204: "The file has no picture."}),
 )
 def cover(service: UsedService, id: bodies.PathId) -> Response:
-    """The picture in the file of a track: JPEG, PNG or GIF, up to 5 MB."""
+    """The picture in a track's file: JPEG, PNG or GIF, up to 5 MB."""
     _, file = _opened(service, id)
     with file, service.limited("reading covers", MAX_COVERS, wait=SPECTRUM_SECONDS):
         picture = read_cover(file)
@@ -123,7 +123,7 @@ def cover(service: UsedService, id: bodies.PathId) -> Response:
 
 @router.get("/tracks/{id}/over-time", tags=["tracks"])
 def over_time(service: UsedService, id: bodies.PathId) -> TagsOverTime:
-    """How likely the tags of a track are at up to thirty places in it, by the sound there alone.
+    """How likely a track's tags are at up to thirty points in it, from the sound there alone.
 
     Tags that are unlikely everywhere are left out. The first answer for a track takes seconds.
     """
@@ -141,7 +141,7 @@ def complete(service: UsedService, id: bodies.PathId, asked: bodies.Answers) -> 
 
 @router.post("/tracks/{id}/why", tags=["tracks"])
 def why(service: UsedService, id: bodies.PathId, asked: bodies.WhyAsked) -> Why:
-    """What the sound and each known tag add to the log-odds of a tag."""
+    """What the sound and each known tag add to a tag's log-odds."""
     library = service.library()
     with service.limited("explaining", 2, wait=5.0):
         return library.why(id, asked.tag, asked.yes, asked.no, person=service.settings.person)
@@ -166,7 +166,7 @@ def _track(service: Service, track_id: int) -> Track:
 
 
 def _opened(service: Service, track_id: int) -> tuple[Track, BinaryIO]:
-    """A track, and its file: not one that somebody has put a link to in its place since."""
+    """A track and its open file, unless somebody has replaced the file by a link."""
     found = _track(service, track_id)
     if found.state == "present":
         with suppress(OSError):
@@ -179,7 +179,7 @@ def _opened(service: Service, track_id: int) -> tuple[Track, BinaryIO]:
             if as_indexed or inside or not folders:
                 return found, file
             file.close()
-    raise Problem(404, f"The file of track #{track_id} is missing.")
+    raise Problem(404, f"The file for track #{track_id} is missing.")
 
 
 def _detail(service: Service, found: Track) -> dict[str, Any]:
@@ -196,7 +196,7 @@ def _detail(service: Service, found: Track) -> dict[str, Any]:
 
 
 def _media_type(found: Track) -> str | None:
-    """The type of a file that browsers play; None for others."""
+    """The media type of a file that browsers play; None for others."""
     name = found.path.lower()
     return next((kind for kind, ends in MEDIA_TYPES.items() if name.endswith(ends)), None)
 

@@ -79,7 +79,7 @@ def test_a_search_is_a_playlist_on_the_server_and_is_refreshed(served, client):
     assert sorted(playlists(client)["Loud"]) == ["B/one.flac", "B/two.flac"]
     done = run_main("playlists", *served.common)
     assert done.exit_code == 1
-    assert "The playlist 'Gone' stays as it is: it is empty." in " ".join(done.stderr.split())
+    assert "The playlist 'Gone' was not changed: it is empty." in " ".join(done.stderr.split())
     assert done.stderr.startswith("Saved search 'Ro': No track has the tag none")
     assert {name: len(some) for name, some in playlists(client).items()} == {"Loud": 2, "Ça/va": 1}
     lists = served.place.with_name("lists")
@@ -136,7 +136,7 @@ def test_the_password_is_sent_as_a_token_and_never_in_an_address():
 def test_a_password_that_goes_unprotected_over_a_network_is_warned_of(monkeypatch):
     answers = iter([{"error": {"code": 41}}, {"status": "ok"}])
     monkeypatch.setattr(Server, "_answer", lambda *_: next(answers))
-    with pytest.warns(HarmoniumWarning, match="open connection"):
+    with pytest.warns(HarmoniumWarning, match="unencrypted"):
         Server("http://ann@music.example", lambda _: "x").call("ping")
 
 
