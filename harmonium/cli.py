@@ -17,7 +17,7 @@ from harmonium.commands import INTERRUPTED, NOTHING_DONE, PIPE_CLOSED
 from harmonium.errors import HarmoniumError, HarmoniumWarning
 
 # A new command is a line here: its name, its module, and the first line of its docstring.
-# "module:name" where the function is not called like the command.
+# "module:name" if the function has another name than the command.
 PANELS = {
     "Your music": (
         ("index", "index", "Scan folders of music and update the library."),
@@ -58,19 +58,19 @@ PANELS = {
         (
             "experiment",
             "experiment:app",
-            "Run the paper's experiments, and make tables and figures of their results.",
+            "Run the paper's experiments, and make tables and figures from the results.",
         ),
     ),
 }
 TAKE_REJECTED_TAGS = ("search", "say", "push")  # arguments may be tags with a minus: jazz -rock
-LABELS = "Example|In Python|Exit codes|Then"  # words that begin a paragraph in the help
+LABELS = "Example|In Python|Exit codes|Then"  # words that start a paragraph of the help
 
 
 class _PlainHelp:
     """Help without the types of arguments and flags."""
 
     def get_params(self, ctx: Any) -> list[Any]:
-        """All parameters, with --help."""
+        """All parameters, including --help."""
         found: list[Any] = super().get_params(ctx)  # type: ignore[misc]
         for one in found:
             if one.param_type_name == "argument" or one.is_flag:
@@ -125,7 +125,7 @@ class Commands(Group):
         }
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        """The command that the arguments call, and the arguments that are left for it."""
+        """The command that the arguments call, and its own arguments."""
         folder = os.path.expanduser(args[0])  # noqa: PTH111 - whatever it is, it is no error
         if args[0] not in self.commands and os.path.isdir(folder):  # noqa: PTH112
             args = ["serve", *args]
@@ -220,7 +220,7 @@ def main() -> None:
     """Run the command line; an expected error is one message and exit code 2, not a traceback."""
     warnings.showwarning = _show_warning  # type: ignore[assignment]
     for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):  # names of files may have any letters
+        if isinstance(stream, io.TextIOWrapper):  # file names may contain any bytes
             stream.reconfigure(errors="backslashreplace")
     try:
         try:
@@ -228,14 +228,14 @@ def main() -> None:
         finally:
             _flush()
     except SystemExit as end:
-        if isinstance(end.__context__, BrokenPipeError):  # to Typer and Rich, a plain 1
+        if isinstance(end.__context__, BrokenPipeError):  # Typer and Rich exit with 1
             sys.exit(PIPE_CLOSED)
         if end.code == INTERRUPTED and "jax" in sys.modules:
-            os._exit(INTERRUPTED)  # a computation of JAX that outlives Ctrl-C may crash later
+            os._exit(INTERRUPTED)  # a JAX computation that outlives Ctrl-C may crash later
         raise
     except BrokenPipeError:
         sys.exit(PIPE_CLOSED)
-    except OSError as error:  # a full disk, say: not a mistake in the program
+    except OSError as error:  # such as a full disk: not a bug
         where = f": {error.filename}" if error.filename else ""
         _complain("Error:", "red", f"{error.strerror or error}{where}.")
         sys.exit(NOTHING_DONE)

@@ -1,4 +1,4 @@
-"""What a person corrects: `harmonium say`, `review`, `rename`, `hide`, `kind`, `forget`, `undo`."""
+"""Corrections: `harmonium say`, `review`, `rename`, `hide`, `kind`, `forget`, `undo`."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ CHANGE_COLUMNS: Columns = {
 
 
 def learn(out: Output, library: Library) -> str | None:
-    """Learn from the answers in force; a line that says what was learnt, or None.
+    """Learn from the current answers; a line that says what was learnt, or None.
 
-    If learning fails, a note says why; the answers are kept all the same.
+    If learning fails, a note says why. The answers are kept either way.
     """
     try:
         with out.bar("learning") as progress:
@@ -66,9 +66,9 @@ def say(
 ) -> None:
     """Set the tags of tracks; -TAG rejects one.
 
-    Your tags count in searches, in what is written to files, and in training. The model learns from
-    them at once: the track's other tags change, and so do those of tracks that sound like it. A new
-    tag is predicted once five tracks have it. Your tags replace what you said before about the same
+    Your tags count in searches, when files are written, and in training. The model learns from
+    them at once: the track's other tags change, and so do the tags of tracks that sound like it. A
+    new tag is predicted once five tracks have it. They replace what you said before about the same
     tags, and what the file says.
 
     Example: harmonium say song.mp3 rock "hip hop" -live
@@ -163,7 +163,7 @@ class _Review:
             self._learn()
 
     def report(self) -> None:
-        """What was answered, what that gained, and how to undo it."""
+        """Say what was answered, how much it helped, and how to undo it."""
         if self.change is None:
             self.out.say("Nothing was answered.")
             return
@@ -173,7 +173,7 @@ class _Review:
         if (gain := self.library.improvement(self.change)) is not None:
             self.out.say(
                 f"As trained, it guesses {gain.right_before:,} of {gain.n:,} right; learning from "
-                f"each answer before the next, {gain.right_now:,}."
+                f"each answer in turn, it guesses {gain.right_now:,}."
             )
         self.out.say(to_undo(self.change))
 
@@ -230,7 +230,7 @@ def rename(
     """Rename or merge a tag.
 
     People's tags and the models get the new name. If NEW exists, the two are merged. Files are
-    not touched; the old name in files and tables is imported under the new name from now on.
+    not touched; if files and tables have the old name, it is imported as the new one from now on.
 
     Example: harmonium rename "electronica" electronic
     In Python: library.rename("electronica", "electronic")
@@ -244,7 +244,7 @@ def rename(
     verb = "merged into" if done.merged else "renamed to"
     out.say(f"{done.old} {verb} {now}: {counted(done.n_moved, 'tag')} moved.")
     if done.n_dropped:
-        out.say(f"{counted(done.n_dropped, 'track')} had both; opinions about {done.new} stay.")
+        out.say(f"{counted(done.n_dropped, 'track')} had both and keep {done.new} as it was.")
     if done.needs_training:
         out.say(f"The model knew both and predicts {done.new} as before until you train again.")
     out.say(to_undo(done.change))
@@ -258,8 +258,8 @@ def hide(
     """Hide tags.
 
     A hidden tag is neither predicted nor learnt. Use it for tags that say nothing about the sound,
-    such as "seen live". People's tags stay, and search finds them; write leaves them out.
-    `harmonium undo` shows it again.
+    such as "seen live". People's tags stay and search finds them, but they are not written to
+    files. `harmonium undo` shows the tag again.
 
     Example: harmonium hide "seen live"
     In Python: library.hide("seen live")
@@ -277,21 +277,21 @@ def hide(
     elif hidden:
         out.table(("Hidden",), [(spellings.get(name, name),) for name in hidden])
     elif not as_json:
-        out.note("No tag is hidden. `harmonium hide TAG` hides one.")
+        out.note("No tags are hidden. `harmonium hide TAG` hides one.")
 
 
 def kind(
     words: list[str] | None = argument(
         "TAG... KIND",
-        "Tags, then their kind: genre, mood, instrument, voice, era, sound or own; none if it is "
-        "not a tag. Without arguments, list all tags.",
+        "Tags, then their kind: genre, mood, instrument, voice, era, sound or own; none for words "
+        "that are not tags. Without arguments, list all tags.",
     ),
     library: str | None = options.LIBRARY,
     as_json: bool = options.JSON,
 ) -> None:
     """List the tags by kind, or set the kind of tags.
 
-    The kind decides to which field of a file a tag is written: genres to genre, moods to mood, all
+    A tag's kind decides which field of a file it goes to: genres to genre, moods to mood, all
     others to grouping. `harmonium write --field mood=comment` changes that.
 
     Example: harmonium kind "sunday morning" rainy mood
@@ -350,7 +350,7 @@ def undo(
 ) -> None:
     """Undo a change: tags, and files to the byte.
 
-    Every change of tags, files, tracks or the model in use can be undone. To redo, undo the undo:
+    Every change to tags, files, tracks or the model in use can be undone. To redo, undo the undo:
     name its number. Tags that later changes touched are kept, and so are files that another program
     changed since; both are listed, and the next undo without a number skips them.
 
@@ -398,7 +398,7 @@ def _report(out: Output, change: Change, report: UndoReport) -> None:
     parts += [
         f"{counted(n, what)} reset"
         for what, n in report.values_restored.items()
-        if what != SETTING or not parts  # which only says that the change is remembered
+        if what != SETTING or not parts  # which only records the change
     ]
     if report.files_restored or not parts:
         parts.append(f"{counted(report.files_restored, 'file')} restored")

@@ -112,7 +112,7 @@ def _sizes(facts: dict[str, Any]) -> dict[str, str]:
 
 
 def _short(path: Path, root: Path | None = None) -> str:
-    """The path below a folder, or from the user's home, if it is in one of them."""
+    """The path relative to a folder or to the user's home, if it is inside one of them."""
     if root is not None and path.is_relative_to(root):
         return str(path.relative_to(root))
     home = Path.home()

@@ -92,7 +92,7 @@ def _listen(out: Output, library: Library, music: DemoMusic, folder: Path, jobs:
     given = import_tags(library, music)
     out.say(
         f"{PEOPLE} people gave {given.n_matched:,} tags to {given.n_tracks} of the tracks, "
-        f"{given.n_tags} different ones, each with their own words, habits and mistakes. Nobody "
+        f"{given.n_tags} different ones. Each has their own words, habits and mistakes. Nobody "
         "tagged the other half."
     )
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from harmonium.experiments.datasets import DatasetSpec
     from harmonium.experiments.recipe import Recipe
 
-LINE_SECONDS = 30.0  # time between two lines of progress where the output is not a terminal
+LINE_SECONDS = 30.0  # time between two lines of progress if the output is not a terminal
 COLUMNS = ("Dataset", "Model", ">Runs", ">Seconds each", ">Mean AUC so far")
 
 app = typer.Typer()
@@ -50,9 +50,9 @@ def run(
 ) -> None:
     """Run an experiment: train and test the models of a recipe.
 
-    Results are saved as they come. Stop it whenever you like, with Ctrl-C or
-    by force; the same command resumes where it was and repeats nothing.
-    Without --datasets, it takes all datasets that are on this machine.
+    Results are saved as they come. Stop it whenever you like, with Ctrl-C or by force; the same
+    command picks up where it left off. Without --datasets, it uses all the recipe's datasets that
+    are on this machine.
 
     Example: harmonium experiment run recipes/small/table2.toml
     In Python: harmonium.experiments.run.run_experiment(recipe, store)
@@ -64,7 +64,7 @@ def run(
     from harmonium.experiments.run import run_experiment
 
     named = [root / each for root in _roots() for each in (recipe, f"{recipe}.toml")]
-    path = next((path for path in (recipe, *named) if path.is_file()), recipe)  # or it is refused
+    path = next((path for path in (recipe, *named) if path.is_file()), recipe)  # or an error below
     out = Output()
     chosen = _restricted(read_recipe(path), datasets, models, out)
     folder = results or Path("results") / path.with_suffix("").name
@@ -128,7 +128,7 @@ def report(
         "-o",
     ),
 ) -> None:
-    """Write the tables and figures of an experiment, in the form of the paper.
+    """Write an experiment's tables and figures, laid out as in the paper.
 
     Writes Markdown and HTML, tables in LaTeX, and figures as PNG and SVG. Nothing is trained: the
     report shows the results so far, and says what is missing.
@@ -149,7 +149,7 @@ def report(
 
 
 def _roots() -> list[Path]:
-    """Where recipes are: beside the package in a checkout, inside it when installed."""
+    """Where the recipes are: next to the package in a checkout, inside it when installed."""
     package = Path(__file__).parent.parent
     return [root for root in (package / "recipes", package.parent / "recipes") if root.is_dir()]
 
@@ -162,7 +162,7 @@ def _is_there(spec: DatasetSpec) -> bool:
 
 
 def _restricted(recipe: Recipe, datasets: str | None, models: str | None, out: Output) -> Recipe:
-    """The recipe with the datasets and models asked for, or with the datasets found."""
+    """The recipe with the chosen datasets and models; by default with the datasets found."""
     specs = _chosen("dataset", {spec.label: spec for spec in recipe.datasets}, datasets)
     if not datasets:
         missing = ", ".join(spec.label for spec in specs if not _is_there(spec))
@@ -170,7 +170,7 @@ def _restricted(recipe: Recipe, datasets: str | None, models: str | None, out: O
         if not specs:
             raise DataError(
                 f"None of the recipe's datasets is on this machine: {missing}. Set "
-                "HARMONIUM_DATA to the folder of the datasets, or run a recipe of small/."
+                "HARMONIUM_DATA to the folder of the datasets, or run a recipe from small/."
             )
         if missing:
             out.say(f"Left out, since their files are missing: {missing}.")

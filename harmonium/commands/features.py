@@ -28,7 +28,7 @@ def features(
     """Compute the features of music files as a table.
 
     Uses all cores. Features are cached by file content, so a second run is fast, even after an
-    interruption or when files were renamed. Unreadable files are listed at the end.
+    interruption or if files were renamed. Unreadable files are listed at the end.
 
     Example: harmonium features ~/Music -o features.parquet
     In Python: harmonium.AudioFeatures().transform(paths)
@@ -45,7 +45,7 @@ def features(
     if seconds is not None:
         if chosen.windows is not None:
             raise DataError(
-                f"--seconds is for extractors of one clip; '{extractor}' sets its own windows."
+                f"--seconds is for extractors with one clip; '{extractor}' sets its own windows."
             )
         chosen = replace(chosen, seconds=seconds)
     out = Output()
@@ -54,7 +54,7 @@ def features(
     if not files and not unreadable:
         raise DataError(
             "No music files in these folders. Files are found by their endings (.mp3, .flac, .wav "
-            "and so on); name a file with another ending itself."
+            "and so on); to use a file with another ending, name it."
         )
     began, kept = time.monotonic(), options.cache_folder(cache, no_cache)
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from harmonium.library.imports import ImportReport
 
 MAX_PEOPLE = 5  # people who are named
-MAX_SHOWN = 10  # rows without a track that are shown
+MAX_SHOWN = 10  # rows to show that match no track
 COUNTS = ("n_rows", "n_matched", "n_added", "n_tracks", "n_tags", "change")
 Column = str | None
 
@@ -27,15 +27,15 @@ Column = str | None
 def import_(
     table: Path | None = argument(
         "TABLE",
-        f"{options.TABLE_HELP} With --from-beets, its library; by default the usual one.",
+        f"{options.TABLE_HELP} With --from-beets, the beets library; by default the usual one.",
     ),
     library: str | None = options.LIBRARY,
     from_files: bool = flag("Import the tags of the indexed files.", "--from-files"),
     from_beets: bool = flag(
-        "Import what people set or removed in beets, where its plugin gave tags.", "--from-beets"
+        "Import what people set in beets; plugin tags they removed are rejected.", "--from-beets"
     ),
     fields: str = value(
-        "FIELDS", "For --from-files: genre,mood,grouping,comment.", default="genre"
+        "FIELDS", "Fields to read with --from-files: genre,mood,grouping,comment.", default="genre"
     ),
     features: Path | None = file(
         "Import features from another program and use them from now on: a table (.csv, .tsv, "
@@ -43,14 +43,14 @@ def import_(
     ),
     person: str | None = value(
         "NAME",
-        "Whose tags these are. By default those in the column of users; without one, "
+        "Whose tags these are. By default, the people in the column of users; without one, "
         "HARMONIUM_PERSON, else me. With --from-files: files; with --from-beets: beets.",
         "--person",
     ),
     item: Column = value(
         "COLUMN",
-        "The column that names the track: a path or its end, a file name, or #NUMBER. Columns "
-        "are names, or numbers from 0.",
+        "The column that names the track: a path or its end, a file name, or #NUMBER. Give "
+        "a column's name, or its number from 0.",
     ),
     artist: Column = value("COLUMN", "The column of artists."),
     title: Column = value("COLUMN", "The column of titles."),
@@ -67,17 +67,17 @@ def import_(
     delimiter: str | None = options.DELIMITER,
     no_header: bool = options.NO_HEADER,
     encoding: str = options.ENCODING,
-    replace: bool = flag("Remove these people's earlier tags that the table lacks.", "--replace"),
-    unmatched: Path | None = file("Write rows without a track to this CSV file."),
+    replace: bool = flag("Remove these people's earlier tags not in the table.", "--replace"),
+    unmatched: Path | None = file("Write rows that match no track to this CSV file."),
     dry_run: bool = flag("Show what would be imported; import nothing.", "--dry-run"),
     as_json: bool = options.JSON,
 ) -> None:
     """Import tags from a table, from the music files or from beets.
 
     Columns are recognised by their names; those called genre, mood or instrument hold tags of that
-    kind. A text with several tags, such as "Jazz; Blues", is
-    split. Rows without a track are reported. An import is all or nothing, importing the same table
-    again adds nothing, and `harmonium undo` undoes it.
+    kind. A text with several tags, such as "Jazz; Blues", is split. Rows that match no track are
+    reported. An import is all or nothing, importing the same table again adds nothing, and
+    `harmonium undo` undoes it.
 
     Example: harmonium import tags.csv
     Example: harmonium import --from-files --fields genre,mood
@@ -126,7 +126,7 @@ def import_(
 def _import_features(
     out: Output, library: Library, file: Path, dry_run: bool, which: dict[str, Any]
 ) -> int:
-    """Import features, and show what was done; the exit code."""
+    """Import features and show what was done; returns the exit code."""
     report = library.import_features(file, **which, dry_run=dry_run)
     out.json(report)
     verb = "would be" if dry_run else "are"
@@ -142,7 +142,7 @@ def _import_features(
 
 
 def _show(out: Output, report: ImportReport, *, dry_run: bool, replaced: bool) -> None:
-    """What was done on the standard output, what was not on the standard error."""
+    """Print what was done to standard output, and what was not to standard error."""
     out.json(report)
     if out.form == "json":
         return
@@ -167,13 +167,13 @@ def _show(out: Output, report: ImportReport, *, dry_run: bool, replaced: bool) -
         out.note(*shortened(words, MAX_SHOWN, more="; --json lists all", indent="  "))
     if lost := report.unmatched.to_dicts():
         n_rows = sum(row["rows"] for row in lost)
-        out.note(f"{counted(n_rows, 'row')} of {counted(len(lost), 'item')} without a track:")
+        out.note(f"{counted(n_rows, 'row')} of {counted(len(lost), 'item')} without a match:")
         names = (row["item"] or f"{row['artist']} - {row['title']}".strip(" -") for row in lost)
         lines = [f"{name}: {row['reason']}" for name, row in zip(names, lost, strict=True)]
         out.note(*shortened(lines, MAX_SHOWN, more="; --unmatched FILE writes all", indent="  "))
     tags = counted(report.n_own, "tag")
     if not report.n_rows:
-        out.note("Nothing to import: no such tags. Those of files are as they were last indexed.")
+        out.note("Nothing to import: no such tags. (File tags are read when files are indexed.)")
     elif report.n_own == report.n_rows:
         out.note(f"Nothing to import: {tags}, all written by Harmonium.")
     elif report.n_own:
@@ -206,6 +206,6 @@ def _summary(report: ImportReport, dry_run: bool, replaced: bool) -> Iterator[st
         new = "changed" if replaced else "new"
         yield f"{report.n_added:,} {new}. {to_undo(report.change)}"
     elif report.n_matched:
-        yield "Nothing new: the library has all of them."
+        yield "Nothing new: all of them are in the library already."
     else:
         yield "Nothing was imported: no row could be used."

@@ -31,15 +31,15 @@ def index(
     library: str | None = options.LIBRARY,
     extractor: str | None = value(
         "NAME",
-        "Feature extractor: a name from `harmonium extractor list`, or onnx:FILE. By default "
-        "the library's; in a new library musicnn.",
+        "Feature extractor: a name from `harmonium extractor list`, or onnx:FILE. By default the "
+        "library's own, or musicnn in a new library.",
         "--extractor",
         "-e",
     ),
     windows: int | None = number(
         None,
-        "Average over N ten-second windows per track, for extractors with one window such as "
-        "paper. By default the library's number.",
+        "Average over N ten-second windows per track, for extractors with one window, such as "
+        "paper. By default, what the library uses.",
     ),
     jobs: int | None = options.JOBS,
     engine: str = options.engine("processes"),
@@ -55,9 +55,8 @@ def index(
     """Scan folders of music and update the library.
 
     Recognises new, moved, changed and missing files by their sound, and computes the features of
-    new ones. Unchanged files are not read again. People's tags are kept, also for missing tracks
-    that come back later. New tracks are tagged at once, by the model in use or the built-in
-    model.
+    new ones. Unchanged files are not read again. People's tags are kept, even for missing tracks,
+    which may come back. New tracks are tagged at once, by the model in use or the built-in model.
 
     Example: harmonium index ~/Music
     In Python: library.index("~/Music")
@@ -114,7 +113,7 @@ def _opened(place: str | None, paths: list[Path]) -> Library:
 
 
 def _show(out: Output, report: IndexReport, n_tracks: int, seconds: float) -> None:
-    """How many files of each kind; on a terminal also which ones, if it matters."""
+    """How many files of each kind; on a terminal, also their names if that helps."""
     counts = {name: len(getattr(report, name)) for name in LISTS} | {
         "unreadable": len(report.unreadable),
         "unreadable as before": len(report.still_unreadable),
@@ -133,7 +132,7 @@ def _show(out: Output, report: IndexReport, n_tracks: int, seconds: float) -> No
         "Moved": [f"{old} → {new}" for old, new in report.moved],
         "Changed sound; people's tags are kept": report.changed,
         "Missing; people's tags are kept": report.missing,
-        "Copies": [f"{path} has the sound of {of}" for path, of in copies],
+        "Copies": [f"{path} sounds the same as {of}" for path, of in copies],
         "Hidden folders, skipped; name one to index it": report.hidden,
     }.items():
         if lines:
@@ -144,13 +143,13 @@ def _show(out: Output, report: IndexReport, n_tracks: int, seconds: float) -> No
 def doctor(
     library: str | None = options.LIBRARY,
     doubts: int = number(20, "List at most N probable mistakes in people's tags.", min=0),
-    limit: int = number(10, "On a terminal, show at most N lines of each other list."),
+    limit: int = number(10, "On a terminal, show at most N lines of each of the other lists."),
     as_json: bool = options.JSON,
 ) -> None:
     """Check the library's files and tags for problems.
 
     Lists files that are unreadable or missing, files with the same sound, tags that are unused or
-    used once, tags that may be spellings of one another, and people's tags that surprise the model
+    used once, tags that may be two spellings of one, and people's tags that surprise the model
     most. A track's tags are judged by a model that was not trained on it.
 
     Example: harmonium doctor --doubts 50
@@ -187,13 +186,13 @@ def _sections(
     yield "unreadable", "Unreadable files", ("File", "Reason"), broken
     yield "missing", "Missing files", ("File",), [(track.path,) for track in health.missing]
     copies = [(path, track.path) for path, track in health.copies]
-    yield "copy", "Files with the sound of another", ("File", "Other file"), copies
-    title = "Tracks of one artist and title, with different sound"
+    yield "copy", "Files that sound the same as another", ("File", "Other file"), copies
+    title = "Tracks with the same artist and title, but different sound"
     some = [(tracks[0].name, *(one.path for one in tracks)) for tracks in health.recordings]
     yield "recording", title, ("Track", "Files"), some
     columns: tuple[str, ...] = ("Tag", ">Tracks", "Perhaps", ">Tracks")
     yield "spelling", "Tags that may be two spellings of one", columns, [*health.spellings]
-    yield "once", "Tags of a single track", ("Tag",), [(tag,) for tag in health.once]
+    yield "once", "Tags on a single track", ("Tag",), [(tag,) for tag in health.once]
     yield "unused", "Unused tags", ("Tag",), [(tag,) for tag in health.unused]
     title = "Possible mistakes in people's tags, the most surprising first"
     columns, doubts = ("Track", "Tag", "", ">Model", ">Share"), list[tuple[Cell, ...]]()

@@ -116,7 +116,7 @@ def opened(place: str | None) -> "Library":
 
 
 def opened_if_any(place: str | None) -> "AbstractContextManager[Library | None]":
-    """The library; None if there is none and nobody named one."""
+    """The library; None if none was named and the default one does not exist."""
     from harmonium.library.store.database import default_place
 
     try:

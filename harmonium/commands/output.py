@@ -1,4 +1,4 @@
-"""Where the result of a command goes: a terminal, a pipe, JSON or CSV."""
+"""Where a command's result goes: a terminal, a pipe, JSON or CSV."""
 
 import csv
 import json
@@ -24,17 +24,16 @@ from harmonium.errors import DataError
 Cell = str | Text | int | float | datetime | None
 """An int is a count, a float a probability. A pipe gets plain numbers and ISO dates."""
 Columns = Mapping[str, str | Callable[[Any], Cell]]
-"""Heading of a column → the field of a record that it shows, or what makes a cell of a record."""
+"""A column's heading → the record's field that it shows, or a function from record to cell."""
 Line = str | Text | None  # a line to print; None is not printed
 MAX_FAILURES = 30
 
 
 class Output:
-    """The result on the standard output, in one form; and notes on the standard error.
+    """The result on standard output, in one form, and notes on standard error.
 
-    Each method does nothing where its form is not the one that was asked for, so that a command
-    calls all of them: `json` and `csv` for programs, `say` and `table` for people and pipes,
-    `hint` for people alone.
+    Each method does nothing unless its form was asked for, so a command can call all of them:
+    `json` and `csv` for programs, `say` and `table` for people and pipes, `hint` only for people.
     """
 
     def __init__(self, as_json: bool = False, as_csv: bool = False) -> None:
@@ -50,7 +49,7 @@ class Output:
         return self.form == "terminal"
 
     def show(self, records: Sequence[Any], columns: Columns, empty: str = "") -> None:
-        """Records of the library: their fields as JSON, or one row each; see `table`.
+        """Records from the library: their fields as JSON, or one row each; see `table`.
 
         People see ``empty`` if there are no records.
         """
@@ -91,7 +90,7 @@ class Output:
             _print_lines(self.console, lines)
 
     def note(self, *lines: Line) -> None:
-        """Lines about what happened, beside the result."""
+        """Lines about what happened, apart from the result."""
         _print_lines(self.errors, lines)
 
     def table(
@@ -125,11 +124,11 @@ class Output:
     def bar(
         self, name: str, stopped: str | Callable[[int, int], str] = "", at_first: str | None = None
     ) -> Iterator[Callable[..., None]]:
-        """A progress bar that disappears when done; gives what to call with (done, total).
+        """A progress bar that disappears when done; yields a function to call with (done, total).
 
         Until the first call, and with a total of 0, the total is unknown and the bar only moves.
-        ``at_first`` is shown until the first call; a third argument of a call replaces the name.
-        ``stopped`` is a note for Ctrl-C, or makes one of what is done and the total.
+        ``at_first`` is shown until the first call; a call's third argument replaces the name.
+        ``stopped`` is a note for Ctrl-C, or a function that makes one from (done, total).
         """
         last = (0, 0)
 
@@ -154,7 +153,7 @@ class Output:
 
 
 def plain(value: Any) -> Any:
-    """A record, or a value with records in it, as JSON has it."""
+    """A record, or a value with records in it, as JSON."""
     if hasattr(value, "to_dicts"):  # a table
         return value.to_dicts()
     if hasattr(value, "to_dict"):
@@ -196,7 +195,7 @@ def plain_table(*columns: str) -> Table:
 
 
 def _print_lines(console: Console, lines: Iterable[Line]) -> None:
-    """Lines that are wrapped between words on a terminal; a long word, such as a path, is not."""
+    """Lines that a terminal wraps between words; a long word, such as a path, stays whole."""
     for line in lines:
         if isinstance(line, str):
             text = printable(line)
@@ -233,7 +232,7 @@ def percent(probability: float) -> str:
 
 
 def to_undo(change: int | None) -> str | None:
-    """How to undo a change; None if there is none."""
+    """How to undo a change; None without a change."""
     return None if change is None else f"To undo: harmonium undo {change}"
 
 
@@ -248,7 +247,7 @@ def has_reader() -> bool:
 
 
 class _Done(ProgressColumn):
-    """What is done, and the time that is left; while that is unknown, the time so far."""
+    """What is done, and the time left; while that is unknown, the time so far."""
 
     def render(self, task: Task) -> Text:
         done = "" if task.total is None else f"{task.completed:,.0f}/{task.total:,.0f} "
@@ -258,7 +257,7 @@ class _Done(ProgressColumn):
 
 
 class Flow:
-    """Texts with commas between them, on lines that are broken between texts and not within."""
+    """Texts with commas between them; lines break between texts, not within them."""
 
     def __init__(self, pieces: Sequence[Text]) -> None:
         *others, last = pieces or [Text()]

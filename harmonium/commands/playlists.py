@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 
 
 def playlists(
-    folder: Path | None = argument("FOLDER", "Write all of them as playlists into this folder."),
+    folder: Path | None = argument("FOLDER", "Write all saved searches to this folder."),
     library: str | None = options.LIBRARY,
     nsp: bool = flag(
-        "Write Navidrome's smart playlists (.nsp) where its rules suffice: tags that are the "
-        "genre, mood or grouping of files.",
+        "Write smart playlists for Navidrome (.nsp) where its rules allow: for tags in the "
+        "genre, mood or grouping of the files.",
         "--nsp",
     ),
     relative: bool = flag("Use paths relative to the folder.", "--relative"),
@@ -35,8 +35,8 @@ def playlists(
 ) -> None:
     """List the saved searches, or write their playlists.
 
-    `harmonium search QUERY --save NAME` saves one, as the page does. Each finds its tracks anew
-    when its playlist is written (FOLDER), or made on a Subsonic server (--to) in place of your
+    `harmonium search QUERY --save NAME` saves one, and so does the page. Each is searched again
+    when its playlist is written to FOLDER or to a Subsonic server (--to), where it replaces your
     playlist of the same name. `harmonium index --playlists FOLDER` writes them after each index.
 
     Example: harmonium playlists ~/Music/Playlists --relative
@@ -93,7 +93,7 @@ def push(
     Tracks are found on the server by the end of their path, else by artist, title, album and
     duration; the others are listed. Your playlist of the same name is replaced. The password comes
     from --password-file, the keyring (if the package keyring is installed) or a prompt. Without
-    SEARCH, --rescan only starts a scan, as after `harmonium write`.
+    SEARCH, --rescan only starts a scan, for example after `harmonium write`.
 
     Example: harmonium push calm piano --to https://me@music.example.org --name Evening
     Example: harmonium write && harmonium push --rescan --to https://me@music.example.org
@@ -120,7 +120,7 @@ def push(
 
 
 def subsonic(address: str, password_file: Path | None) -> Server:
-    """A server that answers; the password is asked for now, and not beside a progress bar."""
+    """A server that answers; asks for the password now, not in the middle of a progress bar."""
     from harmonium.connect.subsonic import Server, find_password
 
     prompt = getpass.getpass if has_reader() else None
@@ -132,7 +132,7 @@ def subsonic(address: str, password_file: Path | None) -> Server:
 def _push(
     out: Output, server: Server, wanted: dict[str, list[Track]], failed: list[tuple[str, str]]
 ) -> int:
-    """Push playlists; list those that failed, and what the server lacks; the exit code."""
+    """Push playlists; list those that failed and the missing tracks; returns the exit code."""
     with out.bar("reading the server's songs") as progress:
         songs = server.songs((one for some in wanted.values() for one in some), progress)
     done = []

@@ -27,8 +27,8 @@ def search(
     ),
     library: str | None = options.LIBRARY,
     like: str | None = value("TRACK", f"Tracks that sound like this one. {options.TRACK_HELP}"),
-    start: str | None = value("TRACK", "With --to: a path of -n tracks by sound.", "--from"),
-    end: str | None = value("TRACK", "Where the path of --from ends.", "--to"),
+    start: str | None = value("TRACK", "With --to: a path by sound, in -n tracks.", "--from"),
+    end: str | None = value("TRACK", "Where the path that starts at --from ends.", "--to"),
     sort: str | None = value(
         "ORDER",
         "Sort by probability, likeness, name, added (newest first), smooth (the first -n tracks, "
@@ -56,16 +56,15 @@ def search(
     """Search tracks by their tags, the most likely first.
 
     Tracks that people gave these tags are certain and come first. The model's finds follow, by
-    probability: several tags multiply theirs, and -tag has one minus that of tag. If neither people
-    nor the model say anything about a tag, it counts as absent; a track found by that alone is
-    shown as open.
+    probability: those of several tags are multiplied, and -tag counts as one minus the tag's. If
+    neither people nor the model say anything about a tag, it counts as absent; a track found only
+    for that reason is shown as open.
 
     With --like, tracks are ordered by how similar they sound and how similar their learnt tags are:
-    100 % is the same, 0 % an average pair of tracks. This needs no model, only `harmonium
-    index`.
+    100 % is the same, 0 % an average pair of tracks. This needs no model, only `harmonium index`.
 
-    With --from and --to, tracks lead from one to the other in small steps, and are shown with the
-    similarity to the one before. Those between match the query.
+    With --from and --to, tracks lead from one to the other in small steps. Each is shown with its
+    similarity to the one before, and those in between match the query.
 
     Example: harmonium search jazz -rock --playlist evening.m3u8
     Example: harmonium search jazz energy:0.7.. --sort valence
@@ -186,7 +185,7 @@ def related(
 ) -> None:
     """List the tags that a tag makes more likely, and less likely.
 
-    The strength is the difference in log-odds with and without the tag. The sound is not used. -n
+    The strength is the difference that the tag makes in log-odds. The sound is not used. -n
     applies to each of the two lists.
 
     Example: harmonium related "hip hop"

@@ -39,17 +39,17 @@ def serve(
     ),
     audiomuse: str | None = value(
         "URL",
-        "Answer AudioMuse-AI's plugin for Navidrome; the Subsonic server is https://USER@HOST.",
+        "Serve AudioMuse-AI's plugin for Navidrome; URL is the Subsonic server, https://USER@HOST.",
     ),
     password_file: Path | None = options.PASSWORD_FILE,
     log: bool = flag("Print a line per request, without secrets.", "--log"),
 ) -> None:
     """Open the library in a browser.
 
-    Search, listen, correct, teach, train and write on a page; an HTTP API is under /api/v1. Runs
+    Search, listen, correct, teach, train and write on a page; the HTTP API is under /api/v1. Runs
     until Ctrl-C. Without a library, the page asks for a folder of music; a FOLDER is indexed at
     once, and `harmonium FOLDER` is short for that. Other machines can connect only if --host names
-    another address, and then need the token that is printed.
+    another address, and they need the token that is printed.
 
     Example: harmonium serve ~/Music
     Example: harmonium serve --port 9000
@@ -62,7 +62,7 @@ def serve(
     music = None if folder is None else absolute_path(folder)
     if music is not None and not Path(music).is_dir():
         raise DataError(f"'FOLDER' must be a folder of music, got {str(folder)!r}.")
-    with suppress(NoLibraryError):  # the page makes one
+    with suppress(NoLibraryError):  # the page creates one
         Library.open(library, create=False).close()
     token = _read_token(token_file)
     if token is None and not is_loopback(host):
@@ -82,7 +82,7 @@ def serve(
         logging.getLogger("harmonium.web").addHandler(logging.StreamHandler())
     if browser:
         threading.Timer(0.5, _open_browser, [address]).start()
-    with suppress(KeyboardInterrupt):  # uvicorn passes it on when all has ended
+    with suppress(KeyboardInterrupt):  # uvicorn passes it on at the end
         server.run(sockets=[socket])
     out.note("Stopped. All changes are saved.")
 

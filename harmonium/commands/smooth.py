@@ -109,7 +109,7 @@ def smooth(
 
 
 def _tracks(path: Path, columns: dict[str, Any], layout: dict[str, Any]) -> dict[str, str]:
-    """The track of each item of a table, which must not have two for one item."""
+    """Each item's track, from a table that must not have two tracks for one item."""
     from harmonium.data.tables import read_rows
 
     return read_rows(path, columns, **layout).usable().mapping("item", "track")
@@ -173,5 +173,5 @@ def _numbered_tags(tags: pl.Series, numbers: pl.Series, unit: str) -> str:
 
 
 def _most_frequent(values: pl.Series) -> pl.DataFrame:
-    """Each value and n, how often it occurs; most often first, then by the alphabet."""
+    """Each value and n, how often it occurs; the most frequent first, then alphabetically."""
     return values.value_counts(name="n").sort("n", values.name, descending=[True, False])

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from harmonium.library.tagging import TaggedFile
 
 MAX_LEFT_OUT = 10  # skipped tags that are listed
-MIN_IN_RANGE = 20  # predictions that a range of probabilities needs to be shown in the summary
+MIN_IN_RANGE = 20  # the summary shows a range of probabilities only with this many predictions
 TAG_COLUMNS = ("Tag", ">Tracks", ">AUC", ">±", ">Threshold", ">Precision", ">Write from", "")
 MODEL_COLUMNS: Columns = {
     ">Model": lambda one: Text(str(one.id), style="cyan"),
@@ -38,10 +38,10 @@ CERTAIN = {"people": "tagged", "given": "as you say"}  # source of a tag → sho
 
 def train(
     library: str | None = options.LIBRARY,
-    min_examples: int = number(5, "Tracks that a tag needs, with it and without it.", min=2),
+    min_examples: int = number(5, "Tracks that a tag needs: N with it and N without it.", min=2),
     max_tags: int = number(200, "Learn at most the N most used tags."),
-    min_count: int = number(1, "People who must give a track a tag for it to count."),
-    min_share: float = probability(0.2, "Share of a track's taggers who must give it a tag."),
+    min_count: int = number(1, "How many people must give a track a tag for it to count."),
+    min_share: float = probability(0.2, "The share of a track's taggers who must give it a tag."),
     smooth: bool = flag(
         "Try to learn what a new person would say, if several people tagged the same tracks.",
         "--smooth/--no-smooth",
@@ -50,7 +50,7 @@ def train(
     genres: str | None = value(
         "TREE",
         "Count a subgenre as its genre, bebop as jazz. TREE is own (Harmonium's tree), a TOML "
-        "file, or none. The library remembers it, also for search.",
+        "file, or none. The library remembers it, and search uses it too.",
     ),
     seed: int = options.SEED,
     jobs: int | None = options.JOBS,
@@ -115,7 +115,7 @@ def train(
 
 
 def _stopped(library: Library, firsts: list[int]) -> str:
-    """Which models there are after Ctrl-C."""
+    """What to say about the models after Ctrl-C."""
     in_use = library.models.current(whole=False)
     if not firsts or in_use is None:
         return "Stopped. No model was stored; the previous one, if any, stays in use."
@@ -203,8 +203,8 @@ def models(
 ) -> None:
     """List the trained models, or switch to another one.
 
-    The AUC is the mean over a model's tags on held-out tracks: 0.5 is chance, 1 is perfect. Do not
-    compare models of different tags or tracks by it.
+    The AUC is the mean over a model's tags on held-out tracks: 0.5 is chance, 1 is perfect. It does
+    not compare models with different tags or tracks.
 
     Example: harmonium models use 2
     In Python: library.list_models(), library.use_model(2)
@@ -243,7 +243,7 @@ def tag(
     sound_only: bool = flag("Do not infer tags from people's tags.", "--sound-only"),
     top: int | None = number(
         None,
-        "The N most telling tags of each track, at any probability; people's tags come first.",
+        "The N most telling tags of each track, however likely; people's tags come first.",
         "--top",
         "-n",
     ),

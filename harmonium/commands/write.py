@@ -1,4 +1,4 @@
-"""`harmonium write`: the library's tags into the files, where players read them."""
+"""`harmonium write`: writes the library's tags into the files, where players read them."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ MAX_SHOWN = 10  # files whose changes are shown before asking
 MAX_NAMED = 20  # tags that are named as not written
 RULES: dict[str, Any] = {"rich_help_panel": "Rules"}
 STOPPED = (
-    "Stopped. Each file is either the old or the new one. The same command continues; "
+    "Stopped. Each file is either untouched or complete. The same command continues; "
     "`harmonium undo` restores what was written."
 )
 
@@ -37,7 +37,7 @@ def write(
     ),
     library: str | None = options.LIBRARY,
     query: str | None = value(
-        "QUERY", "Only tracks found by this search at 50 % or more.", "--query", "-q"
+        "QUERY", "Only tracks that this search finds with 50 % or more.", "--query", "-q"
     ),
     people: bool = flag("Only people's tags, no predictions.", "--people"),
     predicted: bool = flag("Only predictions that nobody rejected.", "--predicted"),
@@ -68,7 +68,7 @@ def write(
         **RULES,
     ),
     default_field: str | None = value(
-        "FIELD", "The field of all other tags, whatever their kind: genre, … or none.", **RULES
+        "FIELD", "The field for all other tags, whatever their kind: genre, … or none.", **RULES
     ),
     only: list[str] | None = value("TAG", "Write only this tag; repeatable.", **RULES),
     ignore: list[str] | None = value("TAG", "Do not write this tag; repeatable.", **RULES),
@@ -85,7 +85,7 @@ def write(
         "3|4", "ID3 version for files without a tag; by default 4.", "--id3", **RULES
     ),
     grouping_frame: str | None = value(
-        "TIT1|GRP1", "ID3 frame of grouping; newer iTunes reads GRP1.", **RULES
+        "TIT1|GRP1", "ID3 frame for the grouping; newer iTunes reads GRP1.", **RULES
     ),
     rules: Path | None = value("FILE", "TOML file with rules; options add to it.", **RULES),
     remember: bool = flag("Save these rules in the library.", "--remember", **RULES),
@@ -93,10 +93,10 @@ def write(
 ) -> None:
     """Write tags into the music files, where players read them.
 
-    Writes people's tags, and predictions with the precision asked for. Genres go to the genre,
-    moods to the mood, all other tags to the grouping, unless the rules say otherwise. The audio is
-    not touched, and `harmonium undo` restores the files to the byte. After an interruption, the
-    same command continues.
+    Writes people's tags, and predictions that reach the precision you ask for. Genres go to the
+    genre, moods to the mood, all other tags to the grouping, unless the rules say otherwise. The
+    audio is not touched, and `harmonium undo` restores the files to the byte. After an
+    interruption, the same command continues.
 
     Example: harmonium write ~/Music/Jazz --field instrument=comment --dry-run
     In Python: library.write("Jazz", precision=0.8, dry_run=True)
@@ -120,7 +120,7 @@ def write(
     wants_predictions = predicted or not people
     with options.opened(library) as opened:
         if features:
-            feature_place(opened.snapshot().model, "energy")  # or an error
+            feature_place(opened.snapshot().model, "energy")  # fails if the model has no features
         final = _rules(opened, rules, given, remember=remember, forget=forget)
         with out.bar("reading") as progress:
             plan = opened.plan_write(
@@ -139,7 +139,7 @@ def write(
 
 
 def _default_field(fields: list[str], default: str | None) -> str | None:
-    """The field of tags without one: --default-field, or --field without a tag."""
+    """The field for all other tags: --default-field, or --field without a tag."""
     from harmonium.library.filetags import FIELDS
 
     alone = [one.strip() for one in fields if "=" not in one]
@@ -147,7 +147,7 @@ def _default_field(fields: list[str], default: str | None) -> str | None:
         raise DataError(f"--field takes TAG=FIELD, or one of {', '.join(FIELDS)}; got '{one}'.")
     named = dict.fromkeys([*alone, *([] if default is None else [default])])
     if len(named) > 1:
-        raise DataError(f"Other tags go to one field, got {' and '.join(named)}. Name one.")
+        raise DataError(f"All other tags go to one field; got {' and '.join(named)}. Name one.")
     return next(iter(named), None)
 
 
@@ -173,7 +173,7 @@ def _rules(
 
 
 def _about_predictions(library: Library, plan: WritePlan, precision: float) -> Iterable[str]:
-    """Which predictions are missing or not written, and what their precision rests on."""
+    """Say which predictions are missing or not written, and where their precision comes from."""
     from harmonium.library.write import count_untagged
 
     if n := count_untagged(library, plan.ids):
@@ -183,7 +183,7 @@ def _about_predictions(library: Library, plan: WritePlan, precision: float) -> I
         return
     if not snapshot.curves:
         yield (
-            "The model knows no precision, so predictions above its thresholds are written. "
+            "The model's precision is unknown, so predictions above its thresholds are written. "
             "`harmonium train` measures it."
         )
     elif names := [*map(snapshot.shown, snapshot.not_reached(precision))]:
@@ -200,7 +200,7 @@ def _about_predictions(library: Library, plan: WritePlan, precision: float) -> I
 
 
 def _carry_out(out: Output, library: Library, plan: WritePlan, *, dry_run: bool, yes: bool) -> int:
-    """Show the plan, ask, write, report; the exit code."""
+    """Show the plan, ask, write and report; returns the exit code."""
     out.failures(plan.failures.items())
     if dry_run:
         out.json([one.change.to_dict() | {"guessed": one.new_guesses} for one in plan.files])
@@ -245,7 +245,7 @@ def _agreed(out: Output, plan: WritePlan) -> bool:
 
 
 def show_plan(out: Output, plan: WritePlan) -> None:
-    """All that would change: before and after on a terminal, else path, field, before, after."""
+    """Show what would change: before and after on a terminal, else path, field, before, after."""
     if not out.is_terminal:
         changes = ((one.change.path, field) for one in plan.files for field in one.change.fields)
         rows = ((path, f.field, "; ".join(f.before), "; ".join(f.after)) for path, f in changes)

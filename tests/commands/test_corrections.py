@@ -184,7 +184,7 @@ class TestHide:
             run("hide", "ROCK", "-L", place)
         run("undo", "-L", place)
         assert found(tagged, "rock").keys() == everything.keys()
-        assert "No tag is hidden" in run("hide", "-L", place).stderr
+        assert "No tags are hidden" in run("hide", "-L", place).stderr
         number = json.loads(run("hide", "rock", "--json", "-L", place).stdout)["change"]
         run("hide", "jazz", "-L", place)
         assert run("undo", str(number), "-L", place).exit_code == 0
@@ -326,9 +326,7 @@ def test_the_model_learns_on_the_way(tagged, place, press):
     assert "11/12" in lines[learnt[0] + 1]
     assert "12 answers saved" in done.stdout
     assert "As trained, it guesses" in done.stdout
-    assert "of 12 right; learning from each answer before the next" in done.stdout.replace(
-        "\n", " "
-    )
+    assert "of 12 right; learning from each answer in turn" in done.stdout.replace("\n", " ")
 
 
 def test_an_answer_says_nothing_of_other_tags(tagged):

@@ -91,7 +91,7 @@ def test_importing_a_table(call, index, music, tmp_path):
     assert done.exit_code == 1
     ones = ("matched", "added", "tracks", "tags", "change")
     assert counts(done.stdout) == {"rows": 2, **dict.fromkeys(ones, 1)}
-    assert "1 row of 1 item without a track:" in done.stderr
+    assert "1 row of 1 item without a match:" in done.stderr
     assert "9.flac: no such track" in done.stderr
     lost = pl.read_csv(tmp_path / "lost.csv")
     assert lost.columns == ["item", "artist", "title", "reason", "rows"]

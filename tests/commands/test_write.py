@@ -457,7 +457,7 @@ def test_ctrl_c_while_writing_and_undoing(songs, library, undo, write):
     with patch.object(writing.filetags, "apply_change", wraps=apply_change, side_effect=second):
         done = write("--yes")
     assert (done.exit_code, done.stdout) == (130, "")
-    assert "Stopped. Each file is either the old or the new one." in done.stderr
+    assert "Stopped. Each file is either untouched or complete." in done.stderr
     assert changed(songs) == ["mp3"]
     assert write("--yes").exit_code == 0
     with patch.object(writing.filetags, "undo", wraps=undo_change, side_effect=second):
