@@ -54,7 +54,7 @@ def test_the_model_example_of_the_readme_learns_something(tmp_path, monkeypatch,
     _, code = blocks(README)
     exec(code, names)
     auc = float(capsys.readouterr().out.splitlines()[0].removeprefix("mean AUC "))
-    (said,) = re.findall(r"of other tracks: (0\.\d+)", code)
+    (said,) = re.findall(r"on other tracks: (0\.\d+)", code)
     assert auc == pytest.approx(float(said), abs=0.05)
     assert "harmonium.load(" in code
 
