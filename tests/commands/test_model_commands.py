@@ -4,8 +4,6 @@ import csv
 import dataclasses
 import io
 import json
-from urllib.parse import unquote
-from xml.etree import ElementTree
 
 import numpy as np
 import pytest
@@ -75,15 +73,6 @@ def test_search_writes_a_playlist(place, tmp_path, options):
     assert [str((tmp_path / path).resolve()) for path in paths] == [path for *_, path in rows(done)]
 
 
-def test_search_exports_tracks_with_their_tags(place, tmp_path):
-    file = tmp_path / "evening.xml"
-    done = call("search", "rock", "-n", "5", "--export", str(file))
-    entries = ElementTree.parse(file).findall("COLLECTION/TRACK")
-    places = [unquote(entry.get("Location").removeprefix("file://localhost")) for entry in entries]
-    assert places == [path for *_, path in rows(done)]
-    assert all("rock" in entry.get("Comments")[3:-3].split(" / ") for entry in entries)
-
-
 def test_an_export_has_the_predicted_tracks_that_were_asked_for(place, tmp_path, monkeypatch):
     """With the tag that was searched for, also where write would not add it."""
     monkeypatch.setattr(tagger, "thresholds_for", lambda model, _: 2 + 0 * model.thresholds)
@@ -136,6 +125,8 @@ def test_a_tag_with_a_minus_is_no_option(place, words):
         (["search", "rock", "-o", "evening.txt"], "must end in"),
         (["search", "rock", "--export", "evening.ods"], "'--export' takes"),
         (["tag", "--known", "rock"], "needs files"),
+        (["tag", "#50", "--known", "rok"], "no tag 'rok'.*Did you mean rock"),
+        (["tag", "#50", "--known", "rock, -rock"], "'rock' cannot be both"),
         (["tag", "--json", "--csv"], "not both"),
         (["tag", "--over-time", "rock"], "needs one file"),
         (["tag", "nosuch.mp3"], r"no file 'nosuch.mp3'. There is no track"),
@@ -267,16 +258,6 @@ def test_files_that_cannot_be_tagged(place, tmp_path, extractor, words):
     done = run_main("tag", tmp_path / "song.wav")
     assert done.exit_code == 2
     assert words in " ".join(done.stderr.split())
-
-
-def test_suggest_and_related(place):
-    suggested = call("suggest", "rock, mellow", "-n", "2").stdout
-    assert suggested.count("\n") == 2
-    assert call("suggest", "rock", "mellow", "-n", "2").stdout == suggested
-    related = json.loads(call("related", "rock", "--json").stdout)
-    assert related[-1]["tag"] == "jazz"
-    assert related[-1]["log_odds"] < 0
-    assert rows(call("related", "rock"))[-1][0] == "jazz"
 
 
 def test_doctor_has_an_exit_code_for_missing_files_and_shows_a_few(place, monkeypatch):

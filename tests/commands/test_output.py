@@ -17,7 +17,7 @@ from rich.text import Text
 
 from harmonium.commands import output
 from harmonium.commands.output import Flow, Output, printable
-from harmonium.commands.write import show_changes, show_plan
+from harmonium.commands.write import show_plan
 from harmonium.errors import counted, did_you_mean, nearest_names
 from harmonium.library.filetags import FieldChange, FileChange, UnwrittenTag
 from harmonium.library.write import PlannedFile, WritePlan
@@ -149,15 +149,6 @@ def test_the_difference_on_a_terminal():
     show_plan(out, plan)
     assert "\x1b[9;31m-Old" in shown()
     assert "\x1b[32m+late" in shown()
-
-
-def test_long_values_stay_in_their_column():
-    many = FieldChange("genre", (), tuple(f"tag{i}" for i in range(30)), ("TCON",))
-    out, shown = terminal(width=40)
-    show_changes(out.console, [planned(many)])
-    lines = plain(shown())
-    assert len(lines) > 3
-    assert all(line.startswith(" " * 13) for line in lines[2:])
 
 
 @given(st.lists(st.text("ab ", min_size=1, max_size=9), max_size=12), st.integers(10, 40))

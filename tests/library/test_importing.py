@@ -248,17 +248,6 @@ def test_an_import_may_replace_what_its_people_said_and_is_undone(
     assert in_force(library) == before
 
 
-def test_parquet_positions_and_aliases(library, tmp_path):
-    add_tracks(library, 2)
-    path = tmp_path / "t.parquet"
-    pl.DataFrame({"who": ["ann"], "x": ["000.mp3"], "y": ["hiphop"]}).write_parquet(path)
-    import_table(library, path, item="x", tag="y", aliases={"hiphop": "Hip-Hop"})
-    assert in_force(library) == {("ann", 1, "hip hop"): 1}
-    plain = table(tmp_path, "001.mp3;loud\n", "t.txt")
-    import_table(library, plain, item=0, tag=1, person="me", header=False, delimiter=";")
-    assert ("me", 2, "loud") in in_force(library)
-
-
 @pytest.mark.parametrize(
     ("text", "options", "message"),
     [

@@ -89,18 +89,6 @@ def test_new_files_become_tracks(library, run, music):
     assert library.settings.get(EXTRACTOR) == extractor_key(LEVEL)
 
 
-def test_tracks_are_stored_and_tagged_while_others_are_still_read(library, run, music, monkeypatch):
-    monkeypatch.setattr(index_module, "_KEPT_SECONDS", 0)
-    key, done, had_features = extractor_key(LEVEL), [0], []
-
-    def stored():
-        have = library.tracks.with_features(library.tracks.ids(), extractor=key)
-        had_features.append((done[-1], len(have)))
-
-    run(music, stored=stored, progress=lambda n, _: done.append(n))
-    assert had_features[0] == (0, 1)  # then it is due again after a while
-
-
 def test_the_first_tracks_have_tags_before_the_last_are_read(library, music, monkeypatch):
     monkeypatch.setattr(index_module, "_KEPT_SECONDS", 0)
     calls = []

@@ -277,18 +277,3 @@ def test_few_tags_of_pure_noise_count_as_learnt_and_their_spread_is_the_error():
     assert 0.005 < scores.learnt.mean() < 0.035
     few = [fitting.score_tags(Y[:, j : j + 2], P[:, j : j + 2], folds) for j in range(0, 1000, 2)]
     assert np.mean([one.learnt for one in few]) < 0.01  # leaves room for the choice of settings
-
-
-def test_chance_is_not_learnt_and_gets_no_threshold():
-    rng = np.random.default_rng(1)
-    told = rng.random(200) < 0.3
-    Y = np.stack([told, rng.random(200) < 0.3], axis=1).astype(np.float32)
-    Y[:3, 0] = np.nan
-    P = np.stack([0.2 + 0.6 * told + 0.05 * rng.random(200), np.full(200, 0.3)], axis=1)
-    P = P.astype(np.float32)
-    scores = fitting.score_tags(Y, P)
-    assert scores.learnt.tolist() == [True, False]
-    assert scores.positives[0] + scores.negatives[0] == 197
-    thresholds = fitting.choose_thresholds(Y, P, scores)
-    assert 0.25 < thresholds[0] < 0.8
-    assert thresholds[1] == UNREACHABLE > P.max()

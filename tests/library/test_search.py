@@ -75,15 +75,6 @@ def test_the_order_is_that_of_looking_at_each_track(world, text):
         assert [hit.source != "people" for hit in found.hits] == [open for open, *_ in expected]
 
 
-def test_tags_that_the_model_cannot_tell_are_what_people_say(world):
-    library, _, ids, _ = world
-    library.opinions.say("bob", int(ids[50]), present=["Bird Song"], change=new_change(library))
-    found = library.search("bird song")
-    assert [hit.track.id for hit in found.hits] == [int(ids[50])]
-    assert found.people_only == ["bird song"]
-    assert library.search(NOISE).people_only == [NOISE]
-
-
 def test_a_search_does_not_read_the_weights_of_the_model(world):
     library, _, ids, _ = world
     statements = []
@@ -93,16 +84,6 @@ def test_a_search_does_not_read_the_weights_of_the_model(world):
     asked = [statement for statement in statements if "model.vocabulary" in statement]
     assert len(asked) == 1
     assert "model.bytes" not in asked[0]
-
-
-def test_limits_missing_files_and_improbable_tracks(world):
-    library, _, _, _ = world
-    hits = library.search("rock", limit=100).hits
-    assert len(library.search("rock", limit=3).hits) == 3
-    library.tracks.set_state([hits[0].track.id], "missing")
-    assert library.search("rock", limit=3).hits == hits[1:4]
-    likely = library.search("rock", limit=100, min_probability=0.7).hits
-    assert likely == [hit for hit in hits[1:] if hit.probability >= 0.7]
 
 
 def test_what_most_people_say_of_a_track_counts_as_certain_for_its_likeness(world):

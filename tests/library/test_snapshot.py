@@ -100,14 +100,6 @@ def test_verdicts_brought_up_to_date_are_those_read_anew(library, with_tree):
             assert np.array_equal(one, other), name
 
 
-def test_the_surest_tracks_are_put_in_order_as_they_are_needed(library):
-    found = library.snapshot().find(Question("mellow"))
-    assert found.score is not None
-    order = found.ids[np.argsort(-found.score, kind="stable")]
-    for begin, end in ((0, 3), (10, 30), (2, 4), (0, 1000)):
-        assert np.array_equal(found.ids[found.rows(begin, end)], order[begin:end])
-
-
 def test_facets_count_what_people_and_the_model_say(library):
     view = library.snapshot()
     found = view.find(Question("rock"))

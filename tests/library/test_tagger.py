@@ -1,14 +1,13 @@
 """A stored model at work, by NumPy and by the estimator."""
 
 import dataclasses
-from types import SimpleNamespace
 
 import numpy as np
 import polars as pl
 import pytest
 import small_library
 import soundfile
-from small_library import NOISE, TAGS, new_change
+from small_library import new_change
 
 from harmonium import DiscriminativeRBM
 from harmonium.errors import DataError, ModelFileError
@@ -23,7 +22,7 @@ from harmonium.library.tagger import (
     tag_probabilities,
     unpack,
 )
-from harmonium.library.tagging import chosen_places, read_known, stored_tags, tags_over_time
+from harmonium.library.tagging import tags_over_time
 from harmonium.rbm.inference import InferenceOptions, infer
 from harmonium.rbm.model import Params
 from harmonium.synthetic import make_collection
@@ -164,38 +163,6 @@ def test_a_tagged_track_is_completed_from_what_people_say_and_first_from_what_is
     rows = tagged.tags()
     assert TrackTag("jazz", "jazz", 1.0, "given") in rows
     assert "rock" not in {row.tag for row in rows}
-
-
-def test_which_tags_are_chosen():
-    p = np.array([0.3, 0.9, 0.5, 0.99], np.float32)
-    thresholds = np.array([0.2, 0.95, 0.4, 2.0], np.float32)
-    tagger = SimpleNamespace(thresholds=thresholds, learnt=thresholds <= 1, telling=np.square)
-    assert chosen_places(tagger, p).tolist() == [2, 0]
-    assert chosen_places(tagger, p, top=2).tolist() == [1, 2]
-    assert chosen_places(tagger, p, min_probability=0.5).tolist() == [1, 2]
-    assert chosen_places(tagger, p, top=1, min_probability=0.5).tolist() == [1]
-    tagger.telling = np.negative  # the least probable tells most
-    assert chosen_places(tagger, p).tolist() == [0, 2]
-
-
-def test_what_a_person_knows_is_read():
-    tagger = Tagger(small_library.quick_model())
-    known = read_known("Rock, -hip-hop,, jazz ", tagger)
-    assert known == {"rock": True, "hip hop": False, "jazz": True}
-    with pytest.raises(DataError, match=r"no tag 'rok'.*Did you mean rock"):
-        read_known("rok", tagger)
-    with pytest.raises(DataError, match="'rock' cannot be both"):
-        read_known("rock, -rock", tagger)
-
-
-def test_all_stored_tags_in_the_order_of_numbers(world, monkeypatch):
-    monkeypatch.setattr("harmonium.library.store.database.PAGE", 7)
-    library, _, ids, truth = world
-    library.tracks.set_state([int(ids[3])], "missing")
-    everything = list(stored_tags(library))
-    assert [one.track.id for one in everything] == np.delete(ids, 3).tolist()
-    said = {tag for tag, holds in everything[0].said.items() if holds} - {NOISE}
-    assert said == {TAGS[j] for j in np.flatnonzero(truth[0])}
 
 
 def test_a_tag_is_strongest_in_the_half_where_it_belongs(tmp_path):

@@ -92,23 +92,6 @@ def test_users_omit_often_and_err_rarely(default):
     assert 0.5 <= summary["said"] <= 0.7
 
 
-def test_summary_against_counting_one_by_one():
-    collection = make_collection(n_tracks=6, clips_per_track=2, n_users=5, seed=3)
-    rows = collection.triples.frame().rows()
-    items, tags = collection.clips["item"].to_list(), collection.tags.to_list()
-    true = [collection.truth[items.index(item), tags.index(tag)] for _, item, tag in rows]
-    recalls = []
-    for i, item in enumerate(items):
-        for user in {u for u, it, _ in rows if it == item}:
-            said = {tags.index(tag) for u, it, tag in rows if (u, it) == (user, item)}
-            relevant = set(np.flatnonzero(collection.truth[i]))
-            recalls.append(len(said & relevant) / len(relevant))
-    summary = summary_of(collection)
-    assert summary["precision"] == pytest.approx(np.mean(true))
-    assert summary["recall"] == pytest.approx(np.mean(recalls))
-    assert summary["tags_per_user_and_clip"] == pytest.approx(len(rows) / len(recalls))
-
-
 @settings(deadline=None, max_examples=12)
 @given(
     seed=st.integers(0, 2**40),

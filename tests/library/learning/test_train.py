@@ -212,15 +212,6 @@ def test_a_tag_of_one_artist_cannot_be_judged():
         SMALL(examples)
 
 
-def test_more_tracks_mean_fewer_passes_and_less_patience():
-    epochs = [fitting.usual_epochs(n, 20) for n in (30, 1000, 5000, 30_000)]
-    assert epochs == sorted(epochs, reverse=True)
-    assert epochs[0] == 500
-    assert epochs[-1] == 30
-    patience = [fitting.usual_patience(n, 10) for n in (30, 80, 150, 1000, 30_000)]
-    assert patience == [100, 62, 50, 40, 10]
-
-
 @pytest.mark.parametrize(
     ("about", "by", "n"),
     [
