@@ -190,6 +190,17 @@ class TestHide:
         assert run("undo", str(number), "-L", place).exit_code == 0
         assert tagged.hidden_tags() == {"jazz"}
 
+    def test_tags_that_came_along_keep_their_names_and_stay_hidden(self):
+        model = small_library.quick_model()
+        changed = model.without({"jazz"}, {"rock": "loud", "mellow": "live"})
+        now = dict(zip(changed.vocabulary, changed.learnt.tolist(), strict=True))
+        before = dict(zip(model.vocabulary, model.learnt.tolist(), strict=True))
+        assert now["loud"] == before["rock"]
+        assert not now["jazz"]
+        assert "rock" not in now
+        assert not now["mellow"]  # the other one is predicted
+        assert now["live"]
+
 
 class TestForget:
     def test_nothing_finds_it_until_it_is_undone(self, tagged, place):

@@ -100,6 +100,7 @@ def test_tags_that_nearly_all_tracks_have_do_not_lead_a_list():
         p[tagger.place(tag)] = probability
     order = [tagger.tags[j] for j in chosen_places(tagger, p)]
     assert order == ["jazz", "sitar", "voice"]
+    assert [tagger.tags[j] for j in chosen_places(tagger, p, top=2)] == order[:2]
     telling = tagger.telling(tagger.rates.astype(np.float32))
     np.testing.assert_allclose(telling, 0, atol=1e-3)
     assert tagger.telling(p)[tagger.place("calm")] < 0  # less likely than usual

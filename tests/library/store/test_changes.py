@@ -1,6 +1,7 @@
 """Changes and their undoing."""
 
 from contextlib import suppress
+from dataclasses import replace
 from itertools import count
 
 import hypothesis.strategies as st
@@ -23,6 +24,7 @@ def test_undoing_makes_everything_what_it_was_and_can_be_undone(library):
     assert (report.ended, report.revived, report.conflicts) == (3, 3, {})
     assert report.complete
     assert (report.n_done, report.n_left) == (6, 0)
+    assert replace(report, files_restored=300, values_restored={"track": 40}).n_done == 346
     assert library.opinions.triples().equals(before)  # with the times at which it was said
     undo = report.change
     assert library.changes.get(change).undone_by == undo
