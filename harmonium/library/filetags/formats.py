@@ -1,6 +1,6 @@
-"""Music files and their tags: opened with clear errors, recognised by content, and read.
+"""Music files and their tags: opening with clear errors, recognising by content, and reading.
 
-Each format cuts a tag into its parts (frames, comments, items) and replaces those that change; all
+Each format splits a tag into parts (frames, comments, items) and replaces those that change; all
 others stay to the byte. `id3` and `vorbis_mp4` hold the formats.
 """
 
@@ -34,15 +34,15 @@ PathLike: TypeAlias = str | os.PathLike[str]
 Values: TypeAlias = tuple[str, ...]
 Edits: TypeAlias = Mapping[str, Values]  # place, such as "TCON", "GENRE" or "©gen" → its values
 
-MAX_TAGS = 1 << 20  # characters of a file's tags that are read
-BLOCK = 1 << 20  # bytes that are held in memory at a time
+MAX_TAGS = 1 << 20  # the most characters to read from a file's tags
+BLOCK = 1 << 20  # bytes in memory at a time
 MAX_COVER = 5 << 20  # bytes of a picture
-_IMAGES = {  # how pictures begin that browsers show → their media type
+_IMAGES = {  # start of a picture that browsers show → its media type
     b"\xff\xd8\xff": "image/jpeg",
     b"\x89PNG\r\n\x1a\n": "image/png",
     b"GIF8": "image/gif",
 }
-# What Mutagen and the parsing here raise where a file is not what its format says.
+# What Mutagen and the parsing here raise if a file breaks its format.
 _DAMAGE = (
     *(MutagenError, EOFError, struct.error, ValueError, LookupError, ArithmeticError),
     *(RecursionError, MemoryError),
@@ -62,7 +62,7 @@ def opened(path: PathLike) -> Iterator[BinaryIO]:
 
 @contextmanager
 def explained(path: PathLike) -> Iterator[None]:
-    """Whatever goes wrong with a file, as one clear error."""
+    """Turn whatever goes wrong with a file into one clear error."""
     name = readable(path)
     try:
         yield
@@ -83,7 +83,7 @@ def size_of(file: BinaryIO) -> int:
 
 
 def read_at(file: BinaryIO, start: int, count: int) -> bytes:
-    """The bytes from ``start`` on; fewer than ``count`` where the file ends."""
+    """The bytes from ``start`` on; fewer than ``count`` at the end of the file."""
     file.seek(start)
     return file.read(count)
 
@@ -103,7 +103,7 @@ def copy(source: BinaryIO, target: BinaryIO, start: int, end: int) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class Id3Options:
-    """What ID3 leaves open; `Rules` says what each means."""
+    """Choices that ID3 leaves open, as in `Rules`."""
 
     version: int = 4
     grouping: str | None = None  # the frame for grouping; None: both, to read from
@@ -144,7 +144,7 @@ class FileTags:
         damage: str | None = None,
         **about: Any,
     ) -> Self:
-        """From the values at the places of a tag; a tag with ``damage`` cannot be written to."""
+        """From the values at a tag's places; a tag with ``damage`` cannot be written to."""
         if sum(len(value) + 1 for some in values.values() for value in some) > MAX_TAGS:
             values, damage = {}, f"its tags have more than {MAX_TAGS:,} characters"
         self = cls(format=format, version=version, values=values, places=places)
@@ -153,7 +153,7 @@ class FileTags:
         scores = {}
         for value in (v for name in SCORE_FIELDS for v in self.at(places[name])):
             tag, _, number = value.rpartition("=")
-            with suppress(ValueError):  # someone else's
+            with suppress(ValueError):  # another program's
                 scores[tag] = float(number)
         if damage is not None:
             about |= {"notes": (*about.get("notes", ()), damage), "obstacle": damage}
@@ -165,7 +165,7 @@ class FileTags:
 
     @property
     def of_track(self) -> dict[str, Any]:
-        """What a library keeps of it: title, artist, album, duration, and the values by field."""
+        """What a library stores: title, artist, album, duration, and the values by field."""
         about = {name: getattr(self, name) for name in (*TEXT_FIELDS, "duration")}
         values = {name: [*self.at(self.places[name])] for name in (*FIELDS, *OWN_FIELDS)}
         return about | {"file_tags": {name: some for name, some in values.items() if some}}
@@ -204,8 +204,8 @@ class Format(ABC):
 
 
 def format_of(file: BinaryIO) -> Format:
-    """The format of a file; raises `FileProblem` where its tags are not known."""
-    from harmonium.library.filetags import id3  # which is built on this module
+    """A file's format; raises `FileProblem` if it is not supported."""
+    from harmonium.library.filetags import id3  # it imports this module
 
     head = read_at(file, 0, 12)
     if head[:4] == b"RIFF" and head[8:] == b"WAVE":
@@ -228,8 +228,8 @@ def format_of(file: BinaryIO) -> Format:
 def read_tags(path: PathLike, *, separator: str = "; ") -> FileTags:
     """What an MP3, FLAC, Ogg, MP4, WAV or AIFF file says about itself.
 
-    ``separator`` is between values in ID3 tags before version 2.4. A damaged tag is among the
-    notes; a FileTagError if the file is missing or has another format.
+    ``separator`` separates values in ID3 tags before version 2.4. A damaged tag is reported in the
+    notes; raises a FileTagError if the file is missing or has another format.
     """
     with opened(path) as file:
         return format_of(file).read(file, Id3Options(separator=separator))
@@ -238,15 +238,15 @@ def read_tags(path: PathLike, *, separator: str = "; ") -> FileTags:
 def audio_digest(path: PathLike) -> str:
     """The SHA-256 digest of a file's sound, in hexadecimal digits: no change of tags changes it.
 
-    Nothing is decoded: it is of the MPEG frames, the FLAC frames and their parameters, the Ogg
-    packets other than comments, MP4's media data, or the chunks of sound of WAV and AIFF.
+    Nothing is decoded: it covers the MPEG frames, the FLAC frames and their parameters, the Ogg
+    packets other than comments, MP4's media data, or the sound chunks of WAV and AIFF.
     """
     with opened(path) as file:
         return format_of(file).sound_digest(file)
 
 
 def decoded(data: bytes) -> str:
-    """Text that should be UTF-8; where it is not, it was written as Latin-1."""
+    """Text that should be UTF-8; if not, it is read as Latin-1."""
     try:
         return data.decode()
     except UnicodeDecodeError:
@@ -254,7 +254,7 @@ def decoded(data: bytes) -> str:
 
 
 def duration_of(info: Callable[[BinaryIO], Any], file: BinaryIO) -> float | None:
-    """Seconds, as Mutagen's class for a format tells; None if it cannot."""
+    """The duration in seconds from Mutagen's class for a format; None if unknown."""
     file.seek(0)
     try:
         return float(info(file).length)
@@ -265,7 +265,7 @@ def duration_of(info: Callable[[BinaryIO], Any], file: BinaryIO) -> float | None
 def with_new_items(
     items: Iterable[bytes], key: Callable[[bytes], str], new: Mapping[str, list[bytes]]
 ) -> list[bytes]:
-    """The items with new ones for some keys, where the first old one was or at the end."""
+    """The items with new ones for some keys, in place of the first old one or at the end."""
     pending = dict(new)
     kept: list[bytes] = []
     for item in items:

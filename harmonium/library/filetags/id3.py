@@ -1,8 +1,8 @@
 """ID3 tags, and the formats that have them: MP3, WAV and AIFF.
 
-Mutagen reads the values. It would rewrite every frame, which drops the frames that it cannot
-read and turns others into their successors. So the frames are cut apart here, only those of ours
-are replaced, and all others stay to the byte.
+Mutagen reads the values. It would rewrite every frame, which drops frames that it cannot read and
+converts others to newer ones. So the frames are separated here, only ours are replaced, and all
+others stay to the byte.
 """
 
 import re
@@ -39,7 +39,7 @@ from harmonium.library.filetags.formats import (
 )
 
 HEADER = 10
-PADDING = 1024  # bytes left free in a tag that had to grow
+PADDING = 1024  # free bytes left in a tag that had to grow
 _MAX_TAG = 1 << 28
 MAX_TEXT = 1 << 16  # bytes of a text; no person writes more
 _PACKED = 0x88  # the flag of a packed frame, of version 2.4 or before
@@ -49,7 +49,7 @@ _IDENTITY |= dict.fromkeys((3, 4), re.compile(rb"[A-Z][A-Z0-9]{2}[A-Z0-9 \0]"))
 _NAMES_OF_2_2 = {"TCO": "TCON", "TT1": "TIT1", "GP1": "GRP1", "TXX": "TXXX", "COM": "COMM"}
 _NAMES_IN_2_2 = {new: old for old, new in _NAMES_OF_2_2.items()}
 
-_MOOD = "TXXX:Mood"  # where mood is before version 2.4, which has a frame for it
+_MOOD = "TXXX:Mood"  # the place of mood before version 2.4, which has a frame for it
 _OTHER_COMMENTS = "COMM:other"  # comments with a description in `_COMMENTS`
 _COMMENTS = {"comment", "description", "id3v1 comment"}
 """Descriptions of comments that people write; others, such as iTunNORM, are programs' notes."""
@@ -60,17 +60,17 @@ _NUMBERED = re.compile(r"\((\d+|RX|CR)\)")
 
 
 def _limited(name: str, most: int, problem: type[Exception]) -> type:
-    """Mutagen's class of a frame, which raises where it is longer, unpacked or not."""
+    """Mutagen's class for a frame; it raises if the frame is longer, unpacked or not."""
     kind: Any = Frames.get(name) or Frames_2_2[name].__base__
 
-    def check(data: bytes, most: int = most) -> None:  # Mutagen works on a long text for hours
+    def check(data: bytes, most: int = most) -> None:  # Mutagen takes hours for a long text
         if len(data) > most:
             raise problem(f"a text in its ID3 tag has more than {most:,} bytes")
 
     class Limited(kind):
         @classmethod
         def _fromData(cls, header: Any, flags: int, data: bytes) -> Any:
-            check(data, MAX_TEXT if flags & _PACKED else most)  # or else it may fill the memory
+            check(data, MAX_TEXT if flags & _PACKED else most)  # otherwise it may fill the memory
             return super()._fromData(header, flags, data)
 
         def _readData(self, header: Any, data: bytes) -> None:
@@ -81,7 +81,7 @@ def _limited(name: str, most: int, problem: type[Exception]) -> type:
     return Limited
 
 
-_FRAMES = {  # Others are not read: chapters hold frames, and so more chapters, without an end.
+_FRAMES = {  # Others are not read: chapters hold frames, so more chapters, without end.
     name: _limited(name, MAX_TEXT, FileProblem)
     for name in (
         *("TCON", "TMOO", "TIT1", "GRP1", "TXXX", "COMM", "TIT2", "TPE1", "TALB"),
@@ -130,7 +130,7 @@ def leading_tags(file: BinaryIO) -> int:
 
 
 def tag_length(head: bytes) -> int:
-    """Bytes of the tag that begins like this, 0 where none does; 10 bytes are enough to tell."""
+    """The size of the tag that begins like this, 0 if none does; 10 bytes are enough to tell."""
     if len(head) < HEADER or not head.startswith(b"ID3"):
         return 0
     if max(head[6:10]) > 0x7F or max(head[3:5]) == 0xFF:
@@ -164,7 +164,7 @@ def read_tag(
 
 def load_tag(file: BinaryIO, *, required: bool = False) -> tuple[ID3 | None, str | None]:
     """(the tag as Mutagen reads it, None), or (None, what is wrong with it)."""
-    # Where an ID3v2 tag is not ``required``, there may be an ID3v1 tag instead, or none.
+    # If an ID3v2 tag is not ``required``, there may be an ID3v1 tag instead, or none.
     file.seek(0)
     try:
         return ID3(file, _FRAMES, translate=False, load_v1=not required), None
@@ -201,7 +201,7 @@ def _values(tag: ID3, options: Id3Options) -> dict[str, Values]:
 
 
 def _version_number(version: str | None, options: Id3Options) -> int:
-    """2, 3 or 4: that of the tag, or the one for new tags."""
+    """2, 3 or 4: the tag's version, or the one for new tags."""
     return int(version[-1]) if version and version.startswith("ID3v2.") else options.version
 
 
@@ -214,7 +214,7 @@ def _split(texts: list[Any], separator: str | None) -> Values:
 
 
 def edited_tag(data: bytes, edits: Edits, options: Id3Options, *, room: int) -> bytes:
-    """An old tag, or none, with new values in some places, as long as ``room`` if it fits."""
+    """An old tag, or none, with new values in some places, padded to ``room`` if it fits."""
     tag = take_apart(data) if data else Id3Tag(options.version)
     return tag.with_values(edits, options.separator).render(room)
 
@@ -227,7 +227,7 @@ class Id3Tag:
     revision: int = 0
     flags: int = 0
     frames: tuple[bytes, ...] = ()  # each with its header
-    rest: bytes = b""  # what comes after the last frame: padding, or what is no frame
+    rest: bytes = b""  # what comes after the last frame: padding, or anything that is not a frame
     plain_sizes: bool = False  # version 4 with sizes of 8 bits a byte, as iTunes used to write
 
     def with_values(self, edits: Edits, separator: str) -> "Id3Tag":
@@ -236,7 +236,7 @@ class Id3Tag:
         return replace(self, frames=tuple(with_new_items(self.frames, self._key_of, new)))
 
     def render(self, room: int) -> bytes:
-        """The tag as bytes, as long as ``room`` if it fits."""
+        """The tag as bytes, padded to ``room`` if it fits."""
         body = b"".join(self.frames)
         if self.rest.strip(b"\0"):
             body += self.rest
@@ -293,7 +293,7 @@ def take_apart(data: bytes) -> Id3Tag:
     if version > 2 and flags & _EXTENDED and not _IDENTITY[version].match(body):
         size = BitPaddedInt(body[:4]) if version == 4 else 4 + int.from_bytes(body[:4])
         body = body[size:]
-    # Zeros keep decoders from taking a tag for sound; where such bytes are, the flag is wrong.
+    # Zeros keep decoders from taking a tag for sound; if such bytes remain, the flag is wrong.
     if version < 4 and flags & _UNSYNCHRONISED and not re.search(rb"\xff[\xe0-\xff]", body):
         body = body.replace(b"\xff\0", b"\xff")
     kept = flags & (_EXPERIMENTAL | (_UNSYNCHRONISED if version == 4 else 0))
@@ -321,7 +321,7 @@ def _walk(body: bytes, version: int, number: Callable[[bytes], int]) -> tuple[li
 
 
 def _text(parts: list[str], version: int) -> bytes:
-    """The encoding's number, and the parts with the encoding's zero between them."""
+    """The encoding's number, and the parts separated by the encoding's zero."""
     if version == 4:
         return b"\3" + b"\0".join(part.encode() for part in parts)
     try:
@@ -335,7 +335,7 @@ def _key(place: str) -> str:
     return place.casefold() if place.startswith("TXXX:") else place
 
 
-MAX_FRAME_SIZE = 2048  # bytes that no MPEG frame exceeds
+MAX_FRAME_SIZE = 2048  # the longest MPEG frame, in bytes
 _CONTAINERS = (b"RIFF", b"FORM", b"PK\3\4", b"\x1aE\xdf\xa3")  # AVI, IFF, ZIP, Matroska
 
 
@@ -362,7 +362,7 @@ class Mp3(Id3Format):
         return read_tag(self.name, tag, options, damage=damage, **about)
 
     def write(self, source: BinaryIO, target: BinaryIO, edits: Edits, options: Id3Options) -> None:
-        """Replace the first ID3v2 tag; all that follows stays."""
+        """Replace the first ID3v2 tag; everything after it stays."""
         head = read_at(source, 0, HEADER)
         room = tag_length(head)
         if head.startswith(b"ID3") and not room:
@@ -372,15 +372,15 @@ class Mp3(Id3Format):
         copy(source, target, room, size_of(source))
 
     def sound(self, file: BinaryIO) -> Iterator[bytes]:
-        """All between the tags at the beginning and those at the end."""
+        """Everything between the tags at the beginning and those at the end."""
         end = end_before_id3v1(file)
         yield from blocks(file, leading_tags(file), end - _ape_length(file, end))
 
 
 def begins_with_mpeg_frames(file: BinaryIO) -> bool:
-    """Whether MPEG frames in a row begin at once, or after the end of a frame that was cut off.
+    """Whether a row of MPEG frames begins at once, or after the rest of a truncated frame.
 
-    Single ones can be found in anything, and rows of them in films, archives and disk images: an
+    Single frames can be found in anything, and rows of them in films, archives and disk images: an
     ID3 tag before those would make them useless.
     """
     if read_at(file, 0, 4).startswith(_CONTAINERS):
@@ -409,7 +409,7 @@ def _from_id3v1(file: BinaryIO, version: int) -> bytes:
 
 
 def _ape_length(file: BinaryIO, end: int) -> int:
-    """Bytes of the APEv2 tag that ends there, 0 where none does."""
+    """The size of the APEv2 tag that ends there, 0 if none does."""
     footer = read_at(file, max(0, end - 32), 32)
     if not re.match(rb"APETAGEX[\xd0\xe8]", footer):
         return 0
@@ -432,8 +432,8 @@ class Iff(Id3Format):
 
     name: str
     order: Literal["little", "big"]
-    tag: bytes  # what a new chunk with a tag is called
-    audio: tuple[bytes, ...]  # the chunks that make the sound
+    tag: bytes  # the name of a new chunk for a tag
+    audio: tuple[bytes, ...]  # the chunks of the sound
     info: Callable[[BinaryIO], Any]  # Mutagen's class for the sound's parameters
 
     def tag_file(self, file: BinaryIO) -> BinaryIO:
@@ -469,7 +469,7 @@ class Iff(Id3Format):
         form = read_at(source, 0, 12)
         target.write(form[:4] + total.to_bytes(4, self.order) + form[8:])
         copy(source, target, 12, start)
-        fill = b"\0" * (start - min(start, size_of(source)))  # padding that the last one lacks
+        fill = b"\0" * (start - min(start, size_of(source)))  # padding that the last chunk lacks
         target.write(fill + chunk)
         copy(source, target, after, size_of(source))
 

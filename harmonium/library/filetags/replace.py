@@ -1,13 +1,13 @@
-"""Replacing a music file safely, and what turns the new file back into the old one.
+"""Replacing a music file safely, and the difference that restores the old one.
 
-The new file is written beside the old one under a name that says what it is, brought to the disk,
-and renamed over the old one: there is always one of the two. A process that is killed before that
-leaves the part it has written, which the next write in that folder removes: the writer holds a lock
-on it while it lives.
+The new file is written next to the old one under a name that says what it is, flushed to disk, and
+renamed over the old one: one of the two always exists. A process that is killed before that leaves
+a partial file, which the next write in that folder removes: a living writer holds a lock on its
+file.
 
 Changing a tag leaves nearly all of a file as it is, but moves it, and some formats then renumber
-all that follows (the pages of Ogg, the chunk offsets of MP4). Comparing the bytes of both files
-handles all of these alike, and needs to know nothing of any format.
+everything after it (Ogg's pages, MP4's chunk offsets). Comparing the bytes of both files handles
+all of these alike, without knowing any format.
 """
 
 import hashlib
@@ -37,7 +37,7 @@ from harmonium.library.filetags.formats import (
 
 Result = TypeVar("Result")
 
-_IS_WINDOWS = os.name == "nt"  # where nobody else can remove a file that is open
+_IS_WINDOWS = os.name == "nt"  # where nobody can remove an open file
 _NO_FOLLOW = getattr(os, "O_NOFOLLOW", 0)  # Windows has no such flag
 _OF_CONTENT = ("st_dev", "st_ino", "st_size", "st_mtime_ns", "st_ctime_ns")
 _PART = re.compile(r"\.harmonium-[0-9a-f]{16}\.part")
@@ -59,18 +59,18 @@ def replace_file(
     """Let ``produce(old file, empty file, digest of the old)`` write a new file in its place.
 
     Permissions, owner, group and extended attributes are kept, as far as the system lets us. A
-    symbolic link stays one: what it leads to is replaced. ``keep`` is given what ``produce`` gave
-    when all is ready, just before the new file takes the old one's place. Where ``produce`` gives
-    None, or one of them raises, the old file stays and nothing is left behind. A FileTagError says
-    why it cannot be done.
+    symbolic link stays a link: its target is replaced. ``keep`` gets what ``produce`` returned when
+    all is ready, just before the new file replaces the old one. If ``produce`` returns None, or
+    either raises, the old file stays and nothing is left behind. A FileTagError says why it cannot
+    be done.
     """
     place = Path(os.path.realpath(path))
     with ExitStack() as stack:
         with explained(path):
-            # It could be replaced all the same, against its owner's will.
+            # It could be replaced anyway, against its owner's will.
             if not place.stat().st_mode & 0o222 or not os.access(place, os.W_OK):
                 raise FileProblem("it is read-only; make it writable first (chmod u+w)")
-            part, new = stack.enter_context(_part(place))  # first: nobody else replaces it now
+            part, new = stack.enter_context(_part(place))  # first, so that nobody else replaces it
             old = stack.enter_context(open_file(place))
             status, before = os.fstat(old.fileno()), content_digest(old)
             result = produce(old, new, before)
@@ -86,15 +86,15 @@ def replace_file(
             now = place.stat()
             same = all(getattr(now, name) == getattr(status, name) for name in _OF_CONTENT)
             if not same or content_digest(old.raw) != before:  # type: ignore[attr-defined]
-                raise FileProblem("another program changed it meanwhile; try again")
+                raise FileProblem("another program changed it during the write; try again")
             if not _is_at(part, new.fileno()):
-                raise FileProblem("another program removed the new file meanwhile; try again")
+                raise FileProblem("another program removed the new file; try again")
             if _IS_WINDOWS:
                 new.close()
                 old.close()
             part.replace(place)
     with suppress(OSError), _descriptor(place.parent, os.O_RDONLY) as folder:
-        os.fsync(folder)  # the new name is on the disk; some systems have no way to do that
+        os.fsync(folder)  # flushes the new name to disk; some systems cannot
     return result
 
 
@@ -109,8 +109,8 @@ def _descriptor(path: Path, flags: int) -> Iterator[int]:
 
 @contextmanager
 def _part(place: Path) -> Iterator[tuple[Path, BinaryIO]]:
-    """(path, file) of a new file beside another, which is removed unless it has taken its name."""
-    # The name follows from that of the other file, so that no two programs write to it at once.
+    """(path, file) of a new file next to another; removed unless it has replaced the other."""
+    # Its name follows from the other file's, so that no two programs write to it at once.
     name = hashlib.sha256(os.fsencode(place.name)).hexdigest()[:16]
     part = place.with_name(f".harmonium-{name}.part")
     with os.fdopen(_create(part), "r+b") as file:
@@ -150,7 +150,7 @@ def _create(part: Path) -> int:
             raise FileProblem(reason) from None
         if _IS_WINDOWS:
             return descriptor
-        try_lock(descriptor, wait=True)  # nobody but a sweep can have it, and lets go at once
+        try_lock(descriptor, wait=True)  # only a sweep can hold it, and lets go at once
         if _is_at(part, descriptor):
             return descriptor
         os.close(descriptor)  # swept away before it was locked
@@ -165,7 +165,7 @@ def _is_at(part: Path, descriptor: int) -> bool:
 
 
 def _sweep(folder: Path) -> None:
-    """Remove the files that processes that were killed have left in a folder."""
+    """Remove the files that killed processes have left in a folder."""
     parts: list[Path] = []
     with suppress(OSError), os.scandir(folder) as entries:
         parts = [Path(entry.path) for entry in entries if _PART.fullmatch(entry.name)]
@@ -174,17 +174,17 @@ def _sweep(folder: Path) -> None:
             continue
         with suppress(OSError):
             if _IS_WINDOWS:
-                part.unlink()  # refused while another process has it open
+                part.unlink()  # fails while another process has it open
                 continue
-            # The process that writes to it holds a lock while it lives.
+            # A living writer holds a lock on its file.
             with _descriptor(part, os.O_RDWR | os.O_NONBLOCK | _NO_FOLLOW) as descriptor:
                 if try_lock(descriptor) and _is_at(part, descriptor):
                     part.unlink()
 
 
 def _copy_attributes(place: Path, status: os.stat_result, part: Path, new: BinaryIO) -> None:
-    """Owner first, since changing it may take permissions away."""
-    # A descriptor cannot lead elsewhere. macOS has attributes that are set by path only.
+    """Copy the attributes; the owner first, since changing it may drop permissions."""
+    # A descriptor cannot lead elsewhere. On macOS, some attributes can only be set by path.
     target = new.fileno() if sys.platform == "linux" else part
     if hasattr(os, "chown"):
         for owner, group in ((status.st_uid, status.st_gid), (-1, status.st_gid)):
@@ -192,10 +192,10 @@ def _copy_attributes(place: Path, status: os.stat_result, part: Path, new: Binar
                 os.chown(target, owner, group)
                 break
     shutil.copystat(place, target)  # type: ignore[arg-type]  # takes descriptors too
-    os.utime(target)  # players look for what has changed by its time
+    os.utime(target)  # players notice changed files by their time
 
 
-WORD = 32  # bytes in a row that must agree for two places to be taken as the same
+WORD = 32  # bytes in a row that must agree for two places to count as the same
 WINDOW = 1 << 18  # bytes before and after this place in which a moved part is looked for
 NEAR = 64  # bytes within which two files that differ are first expected to agree again
 STRIDE = 1 << 16  # bytes that are compared at a time
@@ -221,7 +221,7 @@ def difference(old: BinaryIO, new: BinaryIO) -> tuple[Steps, bytes]:
         found: dict[bytes, int] = {}
         for start in range(0, len(data) - WORD + 1, WORD):
             word = data[start : start + WORD]
-            # Padding is everywhere and tells no place; it costs nothing once compressed.
+            # Padding is everywhere and marks no place; it costs nothing once compressed.
             if word.count(word[0]) < WORD:
                 found.setdefault(word, first + start)
         return found

@@ -1,6 +1,6 @@
 """Which tags go to which fields, and what happens to existing values.
 
-Rules are made of layers: what a library remembers, a TOML file with the names of `Rules`, options.
+Rules come in layers: what a library remembers, a TOML file with the names of `Rules`, and options.
 docs/library.md has an example.
 """
 
@@ -26,7 +26,7 @@ KIND_FIELDS = {
     **dict.fromkeys(KINDS, "grouping"),
     **{"genre": "genre", "mood": "mood", NO_TAG: NOWHERE},
 }
-"""Kind of tags → the field that it is written to by default."""
+"""Kind of tags → the default field for it."""
 _IN_COMMENT = re.compile("[,;\n]")  # what separates tags in a comment
 
 
@@ -49,10 +49,10 @@ class PlacedTag(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Rules:
-    """How tags become values of the fields of a file; a DataError where one of them is invalid.
+    """How tags become values in a file's fields; raises a DataError if a rule is invalid.
 
-    Names of tags are compared in any spelling (`normalise_tag`), by the name that they come with
-    and by that of their alias: either may be in a list.
+    Tags are compared in any spelling (`normalise_tag`), by their own name and by their alias:
+    either may be in a list.
 
     Parameters
     ----------
@@ -64,14 +64,14 @@ class Rules:
     fields : tag, or kind of tags → "genre", "mood", "grouping", "comment", or "none", which leaves
         them out. The comment is a text: tags are added after the existing text, with "; " between
         them
-    default_field : the field of tags that ``fields`` does not name; None leaves them out
+    default_field : the field for tags that ``fields`` does not name; None leaves them out
     kinds : tag → its kind, one of `KINDS`; a library knows those of its tags
     whitelist : if given, only these tags are written
     ignore : tags that are not written
     aliases : tag → the name that is written instead
     scores : whether the tags' scores are written too
-    features : whether audio features are written; in the mode "overwrite" also where one is there
-    id3_version : 4 or 3, of the ID3 tags of files that have none; others keep theirs
+    features : whether audio features are written; the mode "overwrite" replaces existing ones
+    id3_version : 4 or 3, for files without an ID3 tag; others keep their version
     grouping_frame : "TIT1" or "GRP1" (iTunes), the ID3 frame for grouping
     separator : what separates values in ID3 tags before version 2.4
     """
@@ -118,13 +118,13 @@ class Rules:
 
     @property
     def id3(self) -> Id3Options:
-        """What the rules say about ID3."""
+        """The rules about ID3."""
         return Id3Options(
             version=self.id3_version, grouping=self.grouping_frame, separator=self.separator
         )
 
     def place(self, tags: GivenTags, spelt: Mapping[str, str] = {}) -> Iterator[PlacedTag]:
-        """Where each tag goes, without an alias as it is ``spelt``; scores not given are NaN."""
+        """Where each tag goes; spelt by its alias, else as in ``spelt``; missing scores are NaN."""
         aliases, fields, kinds, ignored, allowed = self._folded
         for tag, score in _scored(tags, needed=self.scores):
             name = aliases.get(fold(tag)) or spelt.get(tag, tag)
@@ -144,7 +144,7 @@ class Rules:
         self, tags: GivenTags, spelt: Mapping[str, str] = {}
     ) -> tuple[dict[str, dict[str, float]], list[UnwrittenTag]]:
         """({field: {name to write: score}}, what is left out), as `place` says."""
-        # Where several tags have one name, the first spelling and the highest score count.
+        # If several tags share a name, the first spelling and the highest score count.
         found: dict[str, dict[str, tuple[str, float]]] = {}  # by field and folded name
         left_out: list[UnwrittenTag] = []
         for tag, name, score, where, refused in self.place(tags, spelt):
@@ -186,7 +186,7 @@ def read_rules(path: Path) -> dict[str, Any]:
 
 
 def make_rules(layers: Sequence[Mapping[str, Any]]) -> Rules:
-    """Rules made of several layers: later ones win, tables are united, tags to ignore add up."""
+    """Rules from several layers: later ones win, tables are merged, tags to ignore add up."""
     whole = join_layers(layers)
     for name in whole.keys() - set(RULE_NAMES):
         raise DataError(f"There is no rule '{name}'. The rules are {', '.join(RULE_NAMES)}.")
@@ -224,7 +224,7 @@ def parse_pairs(pairs: Sequence[str], option: str) -> dict[str, str]:
 
 
 def combine(before: Values, new: Values, mode: Mode) -> Values:
-    """The values of a field after new ones came to it."""
+    """A field's values after adding new ones."""
     if not new or (mode == "only-if-empty" and before):
         return before
     if mode == "merge":
@@ -236,7 +236,7 @@ def combine(before: Values, new: Values, mode: Mode) -> Values:
 
 
 def combine_comment(before: Values, new: Values, mode: Mode) -> Values:
-    """The comment after tags came to it: one text, which begins with what was there."""
+    """The comment after adding tags: one text, which begins with the old one."""
     parts = tags_in_comment(before)
     after = combine(parts, new, mode)
     if after == parts:

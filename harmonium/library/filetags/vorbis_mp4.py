@@ -1,7 +1,7 @@
 """Formats whose tag is a list of items: FLAC and Ogg with Vorbis comments, and MP4.
 
-Vorbis comments, KEY=value, are kept as bytes, so that those of others stay as they are, valid UTF-8
-or not; Mutagen would change those that it cannot decode. FLAC has them in one of the blocks before
+Vorbis comments, KEY=value, are kept as bytes, so that other programs' comments do not change, valid
+UTF-8 or not; Mutagen would change what it cannot decode. FLAC has them in one of the blocks before
 the sound. In Ogg, the second packet of a stream of Vorbis, Opus, Speex or FLAC holds them. Mutagen
 writes the atoms of MP4, and moves the offsets of the sound.
 """
@@ -74,7 +74,7 @@ def read_comments(format: str, data: bytes | None, **about: Any) -> FileTags:
     found: dict[str, list[str]] = {}
     try:
         for entry in take_apart(data)[1]:
-            key = _key(entry)  # pictures, for one, may be large
+            key = _key(entry)  # pictures may be large
             if key in _KNOWN_KEYS and (value := decoded(entry.partition(b"=")[2])).strip():
                 found.setdefault(key, []).append(value)
     except FileProblem as error:
@@ -100,7 +100,7 @@ def _sized(data: bytes) -> bytes:
     return len(data).to_bytes(4, "little") + data
 
 
-PADDING = 4096  # bytes left free in a file that had to grow
+PADDING = 4096  # free bytes left in a file that had to grow
 _STREAMINFO, _PADDING, _COMMENT, _LAST = 0, 1, 4, 0x80
 _HEADER, _MAX_BLOCK = 4, 1 << 24
 
@@ -160,7 +160,7 @@ def _head(file: BinaryIO) -> tuple[int, Blocks, int]:
 
 
 def _render(kept: Blocks, room: int) -> bytes:
-    """The blocks with padding that fills the room, or with new padding where that is too small."""
+    """The blocks with padding that fills the room, or with new padding if there is too little."""
     left = room - sum(_HEADER + len(data) for _, data in kept)
     if left:
         kept = [*kept, (_PADDING, bytes(left - _HEADER if left >= _HEADER else PADDING))]
@@ -181,8 +181,8 @@ class Ogg(Format):
     """A codec in Ogg."""
 
     name: str
-    first: bytes  # how the first packet of a stream begins
-    mark: bytes  # how the packet of comments begins
+    first: bytes  # start of a stream's first packet
+    mark: bytes  # start of the comment packet
     end: Callable[[bytes], bytes]  # what follows the comments, given what followed them before
     kind: Callable[[BinaryIO], Any]  # Mutagen's class for it
 
@@ -195,7 +195,7 @@ class Ogg(Format):
         return replace(tags, duration=duration_of(lambda opened: self.kind(opened).info, file))
 
     def write(self, source: BinaryIO, target: BinaryIO, edits: Edits, options: Id3Options) -> None:
-        """Replace the packet; Mutagen renumbers the pages after it where their number grows."""
+        """Replace the packet; Mutagen renumbers the later pages if there are more."""
         copy(source, target, 0, size_of(source))
         pages = _comment_pages(target, self.first)
         packets = OggPage.to_packets(pages)
@@ -215,7 +215,7 @@ class Ogg(Format):
         while start < size:
             head = read_at(file, start, 27)
             if len(head) < 27 or not head.startswith(b"OggS"):
-                yield from blocks(file, start, size)  # whatever it is, it is not pages
+                yield from blocks(file, start, size)  # anything else is not pages
                 return
             lacing = read_at(file, start + 27, head[26])
             body = read_at(file, start + 27 + len(lacing), sum(lacing))
@@ -228,7 +228,7 @@ class Ogg(Format):
             start += 27 + len(lacing) + len(body)
 
     def _comments(self, packet: bytes) -> bytes:
-        """The block of comments in a packet; empty where it is another packet."""
+        """The block of comments in a packet; empty for another packet."""
         is_block = self.mark == _FLAC_MARK and packet[:1] in (b"\x04", b"\x84")
         return packet[len(self.mark) :] if is_block or packet.startswith(self.mark) else b""
 
@@ -253,7 +253,7 @@ _FLAC_MARK = bytes(4)  # stands for a header that has the size in it
 
 
 def _kept_if_marked(rest: bytes) -> bytes:
-    """Opus: what follows is to be kept where its first bit says so, and is padding otherwise."""
+    """Opus: what follows is kept if its first bit says so; otherwise it is padding."""
     return rest if rest and rest[0] & 1 else b""
 
 
@@ -266,7 +266,7 @@ CODECS = (
 
 
 def codec_of(file: BinaryIO) -> Ogg | None:
-    """The codec of the first stream that has one of these."""
+    """The codec of the first stream with a supported codec."""
     for page in _pages(file):
         if not page.first:
             return None

@@ -95,17 +95,17 @@ class FileChange:
 
 @dataclass(frozen=True, kw_only=True)
 class UndoRecord:
-    """The way back from a file that was written to: to the byte, and by its values."""
+    """How to undo a write: to the byte, or field by field."""
 
     change: FileChange
     before: str  # the SHA-256 digest of the file as it was, in hexadecimal digits
-    after: str  # that of the file as it became
+    after: str  # the same for the new file
     audio: str  # `audio_digest` of both
     steps: Steps
-    literal: bytes  # what turns the latter into the former (`difference`)
+    literal: bytes  # what turns the new file into the old one (`difference`)
 
     def to_bytes(self) -> bytes:
-        """For the store; compressed."""
+        """Compressed bytes, for the store."""
         about = {name: getattr(self, name) for name in ("before", "after", "audio", "steps")}
         text = json.dumps({"change": self.change.to_dict(), **about}, separators=(",", ":"))
         head = text.encode()
@@ -113,7 +113,7 @@ class UndoRecord:
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Self:
-        """From what `to_bytes` gave; a FileTagError if it did not."""
+        """From the bytes of `to_bytes`; raises a FileTagError for others."""
         if not data.startswith(_MARK):
             raise FileTagError("This is not a record of changed tags, or is from a newer version.")
         try:
@@ -137,15 +137,15 @@ def plan_write(
 ) -> FileChange:
     """What writing these tags would change in a file; nothing is written.
 
-    ``tags`` are names, or a mapping of names to scores; they are written in this order, some
-    perhaps ``spelt`` otherwise. ``features`` are audio features and their values, which are written
-    if the rules say so. A FileTagError says why a file cannot be read or written to, and a
-    DataError why a tag cannot be written to any file.
+    ``tags`` are names, or a mapping of names to scores; they are written in this order, ``spelt``
+    differently if asked. ``features`` are audio features and their values, which are written if the
+    rules say so. A FileTagError says why a file cannot be read or written to, and a DataError why a
+    tag cannot be written to any file.
     """
     wanted, left_out = rules.sort(tags, spelt)
     with opened(path) as file:
         found, there = _read_for_writing(file, rules.id3)
-    # What is in other comments than the first is somebody's text, and stays there.
+    # Comments other than the first are somebody's texts, and stay.
     places = {**there.places, COMMENT: there.places[COMMENT][:1]}
     for name, tag in [(name, tag) for name, some in wanted.items() for tag in some]:
         reason = found.refusal(places[name][0], tag, there.version, rules.id3)
@@ -172,10 +172,10 @@ def changed_fields(
     rules: Rules,
     places: Mapping[str, Values] = {},
 ) -> list[FieldChange]:
-    """The fields that change if tags and audio features come to a file.
+    """The fields that change when tags and audio features are added to a file.
 
-    ``there`` are its values by field, ``wanted`` field → tag → score, and ``places`` those of the
-    fields. A genre or mood field that holds nothing but words that are not tags counts as empty.
+    ``there`` has its values by field, ``wanted`` is field → tag → score, and ``places`` has the
+    fields' places. A genre or mood field with only words that are not tags counts as empty.
     """
     changes, scores = [list[tuple[str, Values, Values]]() for _ in range(2)]
     for name in FIELDS:
@@ -199,7 +199,7 @@ def changed_fields(
 
 
 def _read_for_writing(file: BinaryIO, options: Id3Options) -> tuple[Format, FileTags]:
-    """The format of a file and its tags, or `FileProblem` where it cannot be written to."""
+    """A file's format and tags; raises `FileProblem` if it cannot be written to."""
     found = format_of(file)
     tags = found.read(file, options)
     if tags.obstacle:
@@ -208,13 +208,13 @@ def _read_for_writing(file: BinaryIO, options: Id3Options) -> tuple[Format, File
 
 
 def apply_change(change: FileChange, *, keep: KeepRecord | None = None) -> UndoRecord | None:
-    """Write a change that `plan_write` gave; what undoes it, or None if nothing changes.
+    """Write a change from `plan_write`; returns what undoes it, or None if nothing changes.
 
-    The new file is written beside the old one, read again and compared: its fields must hold what
-    was planned, and its sound must be the same. Only then does it take the old one's place. When
-    this process dies on the way, there is the old file or the new one. ``keep`` is called with what
-    undoes the change just before it takes place, to store it. A FileTagError says that the file
-    cannot be written, or has changed since the change was planned; it then stays as it is.
+    The new file is written next to the old one, read back and compared: its fields must hold what
+    was planned, and its sound must be the same. Only then does it replace the old file. If this
+    process dies on the way, either the old or the new file is there. Just before the replacement,
+    ``keep`` is called with what undoes it, to store that. A FileTagError says that the file cannot
+    be written, or has changed since it was planned; the file is then left alone.
     """
     if not change:
         return None
@@ -247,7 +247,7 @@ def _record(
 
 
 def _check_fields(found: Format, file: BinaryIO, change: FileChange, *, after: bool) -> None:
-    """That the fields are as they were when the change was planned, or as they should become."""
+    """Check that the fields are as they were when planned, or already as they should be."""
     contents = found.read(file, change.id3)
     for one in change.fields:
         there = contents.at(one.places)
@@ -260,11 +260,11 @@ def _check_fields(found: Format, file: BinaryIO, change: FileChange, *, after: b
 def undo(
     path: PathLike, record: UndoRecord, *, exact: bool = True, keep: KeepRecord | None = None
 ) -> UndoRecord | None:
-    """Restore a file to the byte; what undoes that, or None if there was nothing to undo.
+    """Restore a file to the byte; returns what undoes that, or None if there was nothing to undo.
 
-    ``record`` is what `apply_change` or `undo` gave, and ``keep`` as in `apply_change`. A file that
-    was changed since is refused with a FileChangedError. With ``exact=False``, its fields that
-    still have what was written get back their former values, and all else stays.
+    ``record`` comes from `apply_change` or `undo`, and ``keep`` is as in `apply_change`. A file
+    that was changed since raises a FileChangedError. With ``exact=False``, fields that still hold
+    what was written get their former values back, and everything else stays.
     """
     fields = tuple(replace(one, before=one.after, after=one.before) for one in record.change.fields)
     back = replace(record.change, path=os.fspath(path), fields=fields, left_out=())

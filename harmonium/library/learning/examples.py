@@ -23,11 +23,11 @@ from harmonium.library.library import Library
 from harmonium.library.store.opinions import is_asked
 from harmonium.library.tagger import Tagger, builtin_extractor, builtin_model, log_odds
 
-N_FOLDS = 5  # the members of a model, and the folds that they have not seen
+N_FOLDS = 5  # a model's members, each with its own held-out fold
 MIN_TRACKS = 20  # nothing is learnt from fewer tagged tracks
-MIN_EXAMPLES = 5  # of a tag: a score of fewer is chance
+MIN_EXAMPLES = 5  # of a tag: a score from fewer is chance
 BLOCK = 8192  # tracks that are read and written at a time
-MAX_NUMBERS = 2**24  # of a table in memory at a time, where tags are looked at one by one
+MAX_NUMBERS = 2**24  # bytes of a table in memory at a time, when tags are handled one by one
 
 
 class ExcludedTag(NamedTuple):
@@ -42,10 +42,10 @@ class ExcludedTag(NamedTuple):
 def choose_vocabulary(
     judged: pl.DataFrame, n_tracks: int, *, min_examples: int = MIN_EXAMPLES, max_tags: int = 200
 ) -> tuple[tuple[str, ...], list[ExcludedTag]]:
-    """The tags with enough tracks that have them and that lack them, and the others; by use.
+    """The tags with enough tracks with and without them, and the other tags; most used first.
 
-    ``judged`` is what `judge` gives of the ``n_tracks`` tracks that can be learnt from. A DataError
-    says how many more tracks it takes where they, or the tags, are too few.
+    ``judged`` is `judge`'s result for the ``n_tracks`` tracks that can be learnt from. If there are
+    too few tracks or tags, a DataError says how many more tracks are needed.
     """
     if n_tracks < MIN_TRACKS:
         raise DataError(
@@ -77,7 +77,7 @@ def choose_vocabulary(
         message = f"No tag has {enough} to learn from."
         if excluded:
             near = min(excluded, key=lambda one: (one.missing, one.tag))
-            message += f" The nearest is {near.tag!r}, which needs {near.reason}."
+            message += f" The closest is {near.tag!r}, which needs {near.reason}."
         raise DataError(f"{message} Tag more tracks, or ask for less with --min-examples.")
     return tuple(tags), excluded
 
@@ -85,11 +85,11 @@ def choose_vocabulary(
 def tracks_without_genre(
     library: Library, ids: Ids, judged: pl.DataFrame, vague: Ids, kinds: Mapping[str, str]
 ) -> Ids:
-    """The tracks of which no genre is known: any may be theirs.
+    """The tracks whose genres are unknown: they may have any.
 
-    Where most tracks have a genre, and one only, as in a column: all others, whose cells may be
-    empty. Else those whose genre is a word that says nothing, such as Other: ``vague`` are those of
-    which people say such a word, and of the others the files are asked.
+    If most tracks have exactly one genre, as in a column, these are all others: their cells may be
+    empty. Otherwise they are tracks whose genre is a word that says nothing, such as Other: people
+    used such a word for ``vague`` tracks; for the rest, the files decide.
     """
     given = judged.filter(pl.col("label") == 1).select("track_id", "tag").rows()
     known = Counter(number for number, tag in given if kind_of(tag, kinds) == "genre")
@@ -106,7 +106,7 @@ def tracks_without_genre(
 def tracks_with_only_genres(
     library: Library, opinions: pl.DataFrame, kinds: Mapping[str, str]
 ) -> Ids:
-    """The tracks that nobody has described, but whose files name a genre: of all else, nothing."""
+    """The tracks that nobody has described, but whose files name a genre; nothing else is known."""
     files = [one.name for one in library.opinions.people() if one.kind == "file"]
     genres = [tag for tag in opinions["tag"].unique() if kind_of(tag, kinds) == "genre"]
     from_files = pl.col("person").is_in(files) & pl.col("tag").is_in(genres)
@@ -123,7 +123,7 @@ def count_without(judged: pl.DataFrame, ids: Ids, undescribed: Ids) -> dict[str,
 
 
 class Hyperparameters(NamedTuple):
-    """Settings that are tried."""
+    """Settings to try."""
 
     learning_rate: float
     l2: float
@@ -140,7 +140,7 @@ class TrainingSet:
     """(n, D + E) features, and then the built-in model's log-odds, if it takes these features; or
     their .npy file, which is opened where it is needed."""
     Y: Floats  # (n, C) labels: 0, 1, NaN
-    groups: Ids  # (n,) numbers of what no two folds share
+    groups: Ids  # (n,) the group of each track; no two folds share a group
     tags: tuple[str, ...]  # the C tags
     n_more: int = 0  # E, the tags of the built-in model
     smoothed: Floats | None = None  # (n, C) smoothed labels
@@ -149,7 +149,7 @@ class TrainingSet:
         return len(self.Y)
 
     def rows(self, rows: Places) -> "TrainingSet":
-        """Some of the tracks, in memory."""
+        """A part of the tracks, in memory."""
         smoothed = None if self.smoothed is None else self.smoothed[rows]
         X = np.array(opened(self.X)[rows])
         return TrainingSet(X, self.Y[rows], self.groups[rows], self.tags, self.n_more, smoothed)
@@ -172,7 +172,7 @@ class TrainingSet:
 
 
 def opened(table: Floats | Path) -> Floats:
-    """The table as an array; FileNotFoundError if its file cannot be seen."""
+    """The table as an array; raises FileNotFoundError if its file is not visible here."""
     return np.load(table, mmap_mode="r") if isinstance(table, Path) else table
 
 
@@ -195,10 +195,10 @@ def read_training_set(
     tags: tuple[str, ...],
     folder: Path | None = None,
 ) -> tuple[TrainingSet, str]:
-    """The training set of tracks with these ascending ids, and what no two folds share.
+    """The training set of tracks with these ascending ids, and what the groups are.
 
-    ``labels`` gives the labels (n, C) of tracks with ascending ids. ``folder`` is where to put
-    features that are too many for memory; None if they are not.
+    ``labels`` returns the labels (n, C) of tracks with ascending ids. ``folder`` is where features
+    go that do not fit in memory; None if they fit.
     """
     tracks = (track for some in row_blocks(len(ids)) for track in library.tracks.many(ids[some]))
     named = [(track.id, track.artist, track.album, track.title) for track in tracks]
@@ -225,11 +225,11 @@ def read_training_set(
 def group_tracks(
     tracks: Sequence[tuple[int, str | None, str | None, str | None]],
 ) -> tuple[list[str], str]:
-    """What no two folds share: the artist, else the album, else the title; and which it is.
+    """Each track's group, which stays in one fold: artist, else album, else title; and which.
 
-    Tracks of one artist sound alike, and a model that has seen one has half seen the others. If
-    artists are too few, or one has too many tracks to make folds of, albums have to do. ``tracks``
-    are (number, artist, album, title).
+    Tracks by one artist sound alike, so a model that has seen one has half seen the others. If
+    there are too few artists for folds, or one has too many tracks, albums are used instead.
+    ``tracks`` are (number, artist, album, title).
     """
     for place, by in enumerate(("artist", "album", "title"), start=1):
         names = []
@@ -245,7 +245,7 @@ def group_tracks(
 
 
 def by_columns(function: Callable[..., NDArray[Any]], *tables: Floats) -> NDArray[Any]:
-    """``function`` of tables (n, C), whose result has a place for each column: some at a time."""
+    """``function`` of tables (n, C), with a result for each column, a few columns at a time."""
     n, n_columns = tables[0].shape
     width = max(1, MAX_NUMBERS // max(n, 1))
     parts = [
@@ -256,6 +256,6 @@ def by_columns(function: Callable[..., NDArray[Any]], *tables: Floats) -> NDArra
 
 
 def row_blocks(n: int, size: int | None = None) -> list[slice]:
-    """All of n rows, some at a time: by default `BLOCK`."""
+    """Slices over n rows, by default of `BLOCK` rows."""
     size = size or BLOCK
     return [slice(first, min(first + size, n)) for first in range(0, n, size)]

@@ -1,18 +1,18 @@
 """Fitting the model: a first answer, hyperparameters by cross-validation, and the members.
 
 1. A logistic regression, solved to convergence, is the first answer after a few seconds. The next
-   penalty on a scale is tried as long as it is better. Of many tracks, it learns from some.
-2. A few sets of hyperparameters of the RBM are tried. For each, five members learn from all folds
-   but one, and stop when these are ranked best on average. So every track has held-out
-   probabilities, and the set that ranks them best is chosen. Its members are the model: their
-   log-odds are averaged. With many tracks, only a random share of them is used to choose.
-3. Probabilities are corrected by what is true of held-out tracks: those of a fold by the other
-   folds, and those of the model by all of them.
+   penalty on a scale is tried as long as it improves. With many tracks, it learns from a sample.
+2. A few sets of hyperparameters of the RBM are tried. For each, five members each learn from all
+   folds but one, and stop when the held-out folds are ranked best on average. So every track has
+   held-out probabilities, and the set that ranks them best is chosen. Its members are the model:
+   their log-odds are averaged. With many tracks, only a random sample is used to choose.
+3. Probabilities are calibrated on held-out tracks: a fold's on the other folds, and the model's on
+   all of them.
 
-Choosing on the folds that are then scored flatters the score a little; what is chosen is one of a
-handful of hyperparameters for all tags together.
+Choosing on the same folds that are then scored flatters the score a little; but only one of a
+handful of settings is chosen, for all tags together.
 
-All random choices are made before an engine fits the models, so that the engine does not matter.
+All random choices are made before an engine fits the models, so the engine makes no difference.
 """
 
 import warnings
@@ -37,24 +37,24 @@ from harmonium.library.learning.examples import N_FOLDS, Hyperparameters, Traini
 from harmonium.library.store.models import UNREACHABLE
 from harmonium.library.tagger import RANKED, PrecisionCurve, keep_compiled
 
-TrainingProgress = Callable[[str, int, int], None]  # (what, fits done, of how many or 0)
+TrainingProgress = Callable[[str, int, int], None]  # (what, fits done, total or 0)
 
 CLEARLY = 2.0  # standard errors by which an AUC must exceed 0.5 to be clearly above chance
-CHOSEN = 1.5  # and those of the mean of all tags, which is the best of several settings and epochs
-GROWTH = 1.1  # ratio of the numbers of tracks at successive ranks of a curve
+CHOSEN = 1.5  # more for the mean of all tags, which is the best of several settings and epochs
+GROWTH = 1.1  # ratio of track counts at successive ranks of a curve
 MAX_FIRST = 2000  # tracks that the first answer learns from
 PENALTIES = tuple(10 ** (k / 2) for k in range(-9, 0))  # logistic; the search starts at 0.001
-MAX_ON_ALL_FOLDS = 500  # with more tracks, logistic penalties are tried on three of the folds
+MAX_ON_ALL_FOLDS = 500  # above this, logistic penalties are tried on three of the folds
 TO_TRY = tuple(Hyperparameters(0.01, l2) for l2 in (0.1, 0.3, 1.0, 3.0))
-"""Few tracks are tried with the three strongest penalties, others with the three weakest."""
+"""With few tracks, the three strongest penalties are tried; otherwise the three weakest."""
 FEW_TRACKS = 300
 MAX_TO_SEARCH = 3000  # tracks with which hyperparameters are tried
-FOLDS_TO_SEARCH = 3  # folds on which they are tried where there are more tracks than that
-MAX_UPDATES = 20_000  # minibatches that a member learns from, at most, in 30 to 500 epochs
+FOLDS_TO_SEARCH = 3  # folds on which they are tried if there are more tracks than that
+MAX_UPDATES = 20_000  # the most minibatches that a member learns from, in 30 to 500 epochs
 
 
 def fit_first(examples: TrainingSet, seed: int = 0) -> "tuple[Any, list[Candidate], Recalibration]":
-    """The first answer, like that of `fit`: a `LogisticTagger`; and its correction."""
+    """The first answer, in the form of `fit`: a `LogisticTagger`, and its calibration."""
     folds = grouped_folds(examples.groups, examples.Y, n_folds=N_FOLDS, seed=seed)
     searched = range(N_FOLDS if len(examples) <= MAX_ON_ALL_FOLDS else FOLDS_TO_SEARCH)
 
@@ -90,7 +90,7 @@ def fit_first(examples: TrainingSet, seed: int = 0) -> "tuple[Any, list[Candidat
 def linear_held_out(
     examples: TrainingSet, hyperparameters: Hyperparameters, folds: Ids, wanted: Sequence[int]
 ) -> Floats:
-    """The probabilities of these folds by models of the others, (n, C); NaN elsewhere."""
+    """These folds' probabilities from models trained on the others, (n, C); NaN elsewhere."""
     X, P = examples.inputs(hyperparameters), np.full(examples.Y.shape, np.nan, np.float32)
     for fold in wanted:
         held = folds == fold
@@ -109,7 +109,7 @@ def _fitted_linear(l2: float, X: Floats, Y: Any) -> Any:
 
 
 class Candidate(NamedTuple):
-    """Hyperparameters that were tried, and how well they do."""
+    """Hyperparameters that were tried, and how well they did."""
 
     hyperparameters: Hyperparameters
     auc: float  # mean over tags
@@ -155,11 +155,11 @@ def fit(
     engine: str | Engine = "serial",
     jobs: int | None = None,
 ) -> tuple[Any, list[Candidate]]:
-    """The model, a `DiscriminativeRBM` with its ``held_out_``, and what was tried, the best first.
+    """The model, a `DiscriminativeRBM` with ``held_out_``, and what was tried, the best first.
 
     ``to_try`` are tried with labels and features as they are; the best of them also with the
-    built-in model's log-odds and with smoothed labels, if there are any. ``engine`` and ``jobs``,
-    as for `make_executor`, say where models are fitted.
+    built-in model's log-odds and with smoothed labels, if available. ``engine`` and ``jobs``, as in
+    `make_executor`, say where models are fitted.
     """
     to_try = to_try or (TO_TRY[1:] if len(examples) < FEW_TRACKS else TO_TRY[:-1])
     searched, n_folds = examples, N_FOLDS
@@ -229,14 +229,14 @@ def _next(runner: Runner[FitTask, Any]) -> tuple[FitTask, Any]:
             "fewer processes (--jobs 1), or workers with more memory."
         )
     if isinstance(error, FileNotFoundError) and isinstance(task.examples.X, Path):
-        return task, fit_one(task)  # a worker of another machine does not see the file
+        return task, fit_one(task)  # a worker on another machine cannot see the file
     if error is not None:
         raise error
     return task, outcome.result
 
 
 def usual_epochs(n_tracks: int, batch_size: int) -> int:
-    """Epochs at most: few tracks need more passes, many need fewer."""
+    """The most epochs: few tracks need more passes, many need fewer."""
     return int(np.clip(MAX_UPDATES * batch_size / n_tracks, 30, 500))
 
 
@@ -248,7 +248,7 @@ def usual_patience(n_tracks: int, batch_size: int) -> int:
 
 @contextmanager
 def interrupts_raise() -> Iterator[None]:
-    """Raise KeyboardInterrupt where ``fit`` would warn that it was interrupted."""
+    """Raise KeyboardInterrupt when ``fit`` would warn that it was interrupted."""
     # At Ctrl-C, estimators keep the best parameters so far; a library wants all or nothing.
     with warnings.catch_warnings():
         warnings.simplefilter("error", TrainingInterrupted)
@@ -260,7 +260,7 @@ def interrupts_raise() -> Iterator[None]:
 
 @dataclass(frozen=True)
 class TagScores:
-    """What held-out probabilities say about each tag; all (n_tags,)."""
+    """What held-out probabilities show about each tag; all (n_tags,)."""
 
     positives: Ids
     negatives: Ids
@@ -272,9 +272,9 @@ class TagScores:
 def score_tags(Y: Floats, P: Floats, folds: Ids | None = None) -> TagScores:
     """AUC by tag, with its error, from labels (n, C), NaN unknown, and probabilities (n, C).
 
-    The AUC is the share of pairs, of a track with the tag and one without it, that are in order.
-    Only pairs within a fold count: another member ranks the tracks of another fold, and need not
-    agree on how likely the tag is. None: all tracks are in one fold.
+    The AUC is the share of pairs, a track with the tag and one without, that are in order.
+    Only pairs within a fold count: a different member ranks each fold, and members need not agree
+    on how likely the tag is. None: all tracks are in one fold.
     """
     from harmonium.evaluation import auc_per_tag
 
@@ -302,8 +302,8 @@ def auc_error(auc: Doubles | float, positives: Doubles, negatives: Doubles) -> D
     The sums are over the first axis of ``positives`` and ``negatives``, the folds. Q₁ = A / (2 - A)
     and Q₂ = 2A² / (1 + A) are the chances that two positives outrank a negative, and that a
     positive outranks two negatives. At A = 1/2 it is the error of scores that say nothing. A is
-    kept half a pair away from 0 and 1: that some twenty tracks are in perfect order does not prove
-    that all are.
+    kept half a pair away from 0 and 1: a perfect order of some twenty tracks does not prove that
+    all tracks are.
     """
     pairs = positives * negatives
     n_pairs = np.maximum(pairs.sum(axis=0), 1)
@@ -314,7 +314,7 @@ def auc_error(auc: Doubles | float, positives: Doubles, negatives: Doubles) -> D
 
 
 def choose_thresholds(Y: Floats, P: Floats, scores: TagScores) -> Floats:
-    """The probability from which a track has a tag, (n_tags,); `UNREACHABLE` if not learnt."""
+    """The probability at which a track gets a tag, (n_tags,); `UNREACHABLE` if not learnt."""
     # As many held-out tracks reach it as have the tag.
     from harmonium.estimators.calibration import matching_thresholds
 
@@ -323,7 +323,7 @@ def choose_thresholds(Y: Floats, P: Floats, scores: TagScores) -> Floats:
 
 
 def mean_auc(Y: Floats, P: Floats, folds: Ids) -> float:
-    """Mean over tags of the AUC within folds, of the tracks that have probabilities."""
+    """The mean over tags of the AUC within folds, for tracks that have probabilities."""
     scored = ~np.isnan(P[:, 0])
     auc = score_tags(Y[scored], P[scored], folds[scored]).auc
     return float(np.nanmean(auc)) if np.isfinite(auc).any() else 0.5
@@ -348,7 +348,7 @@ def make_curve(
     known = ~np.isnan(y)
     order = np.flatnonzero(known)[np.argsort(-p[known], kind="stable")]
     y, ordered = y[order], p[order].astype(np.float64)
-    # tracks of one probability are chosen together
+    # tracks with the same probability are chosen together
     ranks = np.flatnonzero(np.append(ordered[1:] < ordered[:-1], True)[: len(ordered)])
     kept, last = [], 0
     for rank in ranks.tolist():
@@ -371,7 +371,7 @@ def make_curve(
 
 
 def _earlier(groups: NDArray[Any]) -> Ids:
-    """How many before it are in the same group, (n,)."""
+    """How many earlier ones are in the same group, (n,)."""
     order = np.argsort(groups, kind="stable")
     starts = np.searchsorted(groups[order], groups[order])
     earlier = np.empty(len(groups), np.int64)
@@ -380,7 +380,7 @@ def _earlier(groups: NDArray[Any]) -> Ids:
 
 
 def curves_to_arrays(curves: Sequence[PrecisionCurve]) -> dict[str, NDArray[Any]]:
-    """As arrays of a model file: the curves one after the other, and where each ends."""
+    """As arrays for a model file: the curves one after another, and where each ends."""
     arrays: dict[str, NDArray[Any]] = {
         f"curves.{name}": np.concatenate([getattr(one, name) for one in curves]).astype(kind)
         for name, kind in RANKED.items()

@@ -1,8 +1,8 @@
 """Learning a library's tags: from people's tags and features to a stored model.
 
-The built-in model's log-odds are offered to training as further inputs. Where a tag is in both
-vocabularies, one's own examples count, and the built-in model is a prior while they are few: n
-examples weigh n / (n + 5) of the log-odds, if held-out tracks are ranked better so.
+The built-in model's log-odds are offered to training as additional inputs. If a tag is in both
+vocabularies, the library's examples count, and the built-in model is a prior while they are few: n
+examples weigh n / (n + 5) of the log-odds, if that ranks held-out tracks better.
 
 If several people tagged the same tracks, labels are also smoothed: what would a new person say?
 """
@@ -61,12 +61,12 @@ from harmonium.library.store.opinions import (
 from harmonium.library.store.schema import EXTRACTOR, GENRES
 from harmonium.library.tags import MIN_PEOPLE
 
-MAX_IN_MEMORY = 50_000  # tracks whose features are held in memory; those of more are in files
-MAX_KEPT = 50_000  # tracks whose held-out probabilities are kept; of more, a random choice
+MAX_IN_MEMORY = 50_000  # up to this many tracks, features are in memory; above, in files
+MAX_KEPT = 50_000  # tracks whose held-out probabilities are kept; with more, a random sample
 PRIOR_STRENGTH = 5.0  # the weight of the built-in model, in examples
 MIN_SHARED = 20  # smoothing needs two people who have tagged this many tracks in common
 MIN_SHARED_FRACTION = 0.1  # smoothing needs several people on this share of the tracks
-MAX_SMOOTHING = 2_000_000  # pairs of person and track, times passes over them, at most
+MAX_SMOOTHING = 2_000_000  # the most pairs of person and track, times passes over them
 
 
 @dataclass(frozen=True)
@@ -77,7 +77,7 @@ class TrainingOptions:
     max_tags: int = 200
     min_count: int = 1  # how many people must give a track a tag
     min_share: float = MIN_SHARE  # the share of a track's people who must give it the tag
-    smooth: bool = True  # whether to try smoothed tags, where people have tagged the same tracks
+    smooth: bool = True  # whether to try smoothed tags, if people have tagged the same tracks
     seed: int = 0
     genres: GenreTree | None = None  # the tree to use from now on; by default the library's
 
@@ -94,10 +94,10 @@ def train(
 ) -> StoredModel:
     """Learn from a library's tagged tracks, see `Library.train`; store the model and use it.
 
-    The first answer, a logistic regression, is in use at once, unless a model of the library's own
-    is. The model takes its place in one step when it is complete. It is the same wherever it is
-    fitted. A DataError says how much is missing to learn from, and an EngineError that the engine
-    cannot be used; the first answer is stored then.
+    The first answer, a logistic regression, is used at once, unless the library already uses its
+    own model. The final model replaces it in one step when it is complete. It is the same wherever
+    it is fitted. A DataError says how much data is missing, and an EngineError that the engine
+    cannot be used; the first answer is then already stored.
     """
     options = options or TrainingOptions()
 
@@ -132,20 +132,20 @@ def train(
 
 @dataclass(frozen=True, eq=False)
 class _Task:
-    """What is learnt from: the tracks that people have tagged, and what is known of them."""
+    """The training data: the tracks that people have tagged, and what is known about them."""
 
     library: Library
     options: TrainingOptions
     extractor: str
     opinions: pl.DataFrame
     judged: pl.DataFrame
-    answered: Ids  # tracks of which people have only answered questions
+    answered: Ids  # tracks on which people have only answered questions
     excluded: list[ExcludedTag]
     ids: Ids
     examples: TrainingSet
     grouped_by: str
     began: float
-    more: Arrays = field(default_factory=dict)  # further arrays of the model
+    more: Arrays = field(default_factory=dict)  # more arrays for the model
 
     @classmethod
     def read(cls, library: Library, options: TrainingOptions, stack: ExitStack) -> "_Task":
@@ -185,7 +185,7 @@ class _Task:
             (tracks_without_genre(library, ids, judged, vague, kinds), True),
             (tracks_with_only_genres(library, opinions, kinds), False),
         ):
-            # A tag that hardly any other track lacks can only be told from these.
+            # If nearly all other tracks have a tag, only these show what lacks it.
             n_without = count_without(judged, ids, np.union1d(some, answered))
             enough = [n_without[tag] >= options.min_examples for tag in tags]
             of_kind = [(kind_of(tag, kinds) == "genre") is are_genres for tag in tags]
@@ -217,7 +217,7 @@ class _Task:
         return replace(self, examples=replace(examples, smoothed=labels), more=more)
 
     def first_answer(self) -> StoredModel:
-        """A logistic regression of the tracks, or of a random choice of them."""
+        """A logistic regression on the tracks, or on a random sample of them."""
         rng = np.random.default_rng(self.options.seed)
         rows = np.sort(rng.permutation(len(self.ids))[:MAX_FIRST])
         task = replace(self, ids=self.ids[rows], examples=self.examples.rows(rows))
@@ -225,7 +225,7 @@ class _Task:
         return replace(task, more=correction.arrays()).stored(model, candidates)
 
     def stored(self, model: Any, candidates: list[Candidate]) -> StoredModel:
-        """A fitted model with its report, by its held-out probabilities."""
+        """A fitted model with a report from its held-out probabilities."""
         examples, more = self.examples, dict(self.more)
         held_out, folds = model.held_out_, model.folds_
         if examples.n_more:
@@ -276,15 +276,16 @@ class _Task:
 
 
 def _tree(library: Library, options: TrainingOptions) -> GenreTree:
-    """The tree of genres that is used from now on."""
+    """The genre tree to use from now on."""
     return library.genres() if options.genres is None else options.genres
 
 
 def with_prior(
     examples: TrainingSet, held_out: Floats, folds: Ids, known: Sequence[str]
 ) -> tuple[Floats, Doubles]:
-    """Held-out probabilities with the built-in model as a prior where that helps, (n, C)."""
-    # Also the weights of one's own examples, (C,). ``known`` are the tags of the built-in model.
+    """Held-out probabilities, with the built-in model as a prior where that helps, (n, C)."""
+    # Also returns the weights of the library's examples, (C,). ``known``: the built-in model's
+    # tags.
     weights, found = np.ones(len(examples.tags)), held_out.copy()
     for j, tag in enumerate(examples.tags):
         if tag not in known:
@@ -302,7 +303,7 @@ def with_prior(
 def _with_builtin_tags(
     stored: StoredModel, curves: list[tagger.PrecisionCurve]
 ) -> tuple[StoredModel, list[tagger.PrecisionCurve], Arrays]:
-    """The model with the other tags of the built-in one after its own, and its further arrays."""
+    """The model with the built-in model's other tags after its own, and with additional arrays."""
     known, own = tagger.builtin_model(), list(stored.vocabulary)
     new = [j for j, tag in enumerate(known.vocabulary) if tag not in own]
     tags = own + [known.vocabulary[j] for j in new]
@@ -321,7 +322,7 @@ def _with_builtin_tags(
 def _scores(
     examples: TrainingSet, held_out: Floats, folds: Ids
 ) -> tuple[Floats, list[tagger.PrecisionCurve], NDArray[Any], dict[str, Any]]:
-    """What held-out probabilities say: thresholds, precision, how usual tags are, and a report."""
+    """What held-out probabilities show: thresholds, precision, how common tags are, a report."""
     from harmonium.evaluation import reliability
 
     scores = score_tags(examples.Y, held_out, folds)
@@ -358,7 +359,7 @@ def _scores(
 
 
 def _promise(curve: tagger.PrecisionCurve, threshold: float) -> dict[str, float | None]:
-    """The precision and recall from the threshold on, and the threshold for writing."""
+    """The precision and recall at the threshold, and the threshold for writing."""
     rank, low = curve.at(threshold), curve.below()
     write_from = tagger.threshold_for(curve, tagger.USUAL_PRECISION)
     return {
@@ -389,11 +390,11 @@ def can_smooth(opinions: pl.DataFrame) -> bool:
 def learn_smoothing(
     opinions: pl.DataFrame, judged: pl.DataFrame, tags: tuple[str, ...], *, seed: int = 0
 ) -> tuple[Callable[[Ids], Floats], tagger.TagRBM]:
-    """What gives smoothed labels (n_tracks, n_tags) of tracks with sorted ids; what was learnt.
+    """A function from sorted track ids to smoothed labels (n, n_tags); and what was learnt.
 
     What was learnt is which tags people give together, whatever the track. Every track has
-    opinions, and ``judged`` are the verdicts on them. A tag stays absent where people agree that it
-    is.
+    opinions, and ``judged`` has the verdicts on them. If people agree that a tag is absent, it
+    stays so.
     """
     from harmonium.data import Triples
     from harmonium.estimators.smoother import TagSmoother

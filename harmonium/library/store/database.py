@@ -3,9 +3,9 @@
 One transaction writes at a time: SQLite works that way, and on PostgreSQL an advisory lock does the
 same, so that no other writer can come between reading and writing.
 
-Whoever keeps parts of a library in memory sees by its `LibraryVersion` when to read again. Opinions
-and changes only ever get new numbers, so the last ones tell. Tracks and predictions change in
-place; whoever changes them calls `bump_version` in the same transaction.
+The `LibraryVersion` tells whoever keeps parts of a library in memory when to read them again.
+Opinions and changes only ever get new numbers, so the last numbers tell. Tracks and predictions
+change in place; whoever changes them calls `bump_version` in the same transaction.
 
 Text holds neither NUL nor lone surrogates, which PostgreSQL rejects: `storable` replaces them, and
 `stored_path` keeps paths that are not UTF-8.
@@ -51,11 +51,11 @@ SYNCHRONOUS = "FULL"  # SQLite's: a commit outlives a power cut, since people's 
 _WRITES = "harmonium_writes"
 _LOCK = 0x4861726D  # the number of the advisory lock; locks are per database
 _CACHE_KIB = 65_536
-_POOL: Any = {"max_overflow": 60, "pool_timeout": 10}  # a server has some 40 threads
+_POOL: Any = {"max_overflow": 60, "pool_timeout": 10}  # a server has about 40 threads
 logging.getLogger("sqlalchemy.pool").setLevel(logging.CRITICAL)  # or Ctrl-C prints a traceback
 _SAFE = "What was stored before is safe."
 _DAMAGED = " It is damaged. Restore a copy; `sqlite3 FILE .recover` saves what can be saved."
-_WAYS_OUT = {  # parts of what a database says → what to do about it
+_WAYS_OUT = {  # parts of a database's message → what to do about it
     ('FATAL:  database "', 'FATAL:  role "'): " Correct the address, or create it on the server.",
     ("locked", "lock timeout"): " Another program is still writing to it; try again when it is "
     "done.",
@@ -89,19 +89,19 @@ class LibraryVersion(NamedTuple):
 
 
 class LibraryPart:
-    """One kind of thing in a library."""
+    """Base for the parts of a library."""
 
     def __init__(self, library: Library) -> None:
         self._library = library
 
 
 def default_place() -> str:
-    """$HARMONIUM_LIBRARY, or library.db in the folder that the system has for users' data."""
+    """$HARMONIUM_LIBRARY, or library.db in the user's data folder."""
     return os.environ.get(ENVIRONMENT) or str(user_data_folder() / "library.db")
 
 
 def is_url(place: str) -> bool:
-    """Whether a place is a server's and not a file's."""
+    """Whether a place is on a server, not a file."""
     return "://" in place
 
 
@@ -116,7 +116,7 @@ def place_name(place: str) -> str:
 
 
 def sqlite_engine(file: Path, wait: float | None = None) -> sa.Engine:
-    """An engine for a file, which is made if it is not there.
+    """An engine for a file, which is created if missing.
 
     ``wait`` is how many seconds to wait for another process that is writing.
     """
@@ -144,10 +144,10 @@ def sqlite_engine(file: Path, wait: float | None = None) -> sa.Engine:
 
 
 def _is_frozen(file: Path) -> bool:
-    """Whether a file is complete, and on a disk that is mounted read-only: SQLite must be told."""
+    """Whether a file is complete and on a read-only disk, which SQLite must be told."""
     try:
         read_only = os.statvfs(file).f_flag & os.ST_RDONLY
-    except (AttributeError, OSError):  # Windows; or it is not there
+    except (AttributeError, OSError):  # Windows, or the file is missing
         return False
     return bool(read_only) and not file.with_name(f"{file.name}-wal").exists()
 
@@ -159,18 +159,18 @@ def shown_url(url: sa.URL) -> str:
 
 
 def use_write_ahead_log(engine: sa.Engine) -> None:
-    """Let readers and a writer of SQLite work at once, from now on."""
+    """Let SQLite's readers and writer work at once, from now on."""
     if engine.dialect.name == "sqlite":
         with closing(engine.raw_connection()) as raw:
             enable_write_ahead_log(raw.driver_connection, BUSY_SECONDS)  # type: ignore[arg-type]
 
 
 def postgresql_engine(place: str, wait: float | None = None) -> sa.Engine:
-    """An engine for a PostgreSQL database; ``wait`` as of `sqlite_engine`."""
+    """An engine for a PostgreSQL database; ``wait`` as in `sqlite_engine`."""
     milliseconds = int(1000 * (BUSY_SECONDS if wait is None else wait)) or 1
     try:
         url = sa.make_url(place)
-    except (sa.exc.ArgumentError, ValueError):  # a port that is no number
+    except (sa.exc.ArgumentError, ValueError):  # a port that is not a number
         raise LibraryError(
             f"{place.partition('://')[0]}://… is not a valid address. Write "
             "postgresql://USER@HOST/DATABASE."
@@ -225,14 +225,14 @@ def writing(engine: sa.Engine, place: str) -> Iterator[sa.Connection]:
 def end_transactions(interrupt: KeyboardInterrupt) -> None:
     """Unlock the library, to write to it after an interrupt.
 
-    SQLAlchemy may have been interrupted where it does not roll back; then the traceback holds the
+    SQLAlchemy may have been interrupted before it could roll back; then the traceback holds the
     transaction.
     """
     traceback.clear_frames(interrupt.__traceback__)
 
 
 def stored_json(text: str) -> Any:
-    """What a column of JSON holds."""
+    """The value of a JSON column."""
     try:
         return json.loads(text)
     except (TypeError, ValueError, RecursionError) as error:
@@ -240,13 +240,13 @@ def stored_json(text: str) -> Any:
 
 
 def damaged(reason: str) -> LibraryError:
-    """The error of a library whose values do not fit together."""
+    """The error for a library whose values do not fit together."""
     return LibraryError(f"The library cannot be used: {reason}.{_DAMAGED}")
 
 
 @contextmanager
 def intact(table: sa.Table, row: Any) -> Iterator[None]:
-    """That a row's values have the types of their columns, and what is made of them fits."""
+    """Check that a row's values have their columns' types and fit what is made of them."""
     try:
         for name, value in row._mapping.items():
             column = table.c[name]
@@ -259,7 +259,7 @@ def intact(table: sa.Table, row: Any) -> Iterator[None]:
 
 @contextmanager
 def explained(place: str) -> Iterator[None]:
-    """An error of the database as a `LibraryError`."""
+    """A database's error as a `LibraryError`."""
     try:
         yield
     except (DBAPIError, sa.exc.TimeoutError, sqlite3.Error, OSError, UnicodeDecodeError) as error:
@@ -280,20 +280,20 @@ def bump_version(connection: sa.Connection, key: str) -> None:
 
 
 def read_version(connection: sa.Connection) -> LibraryVersion:
-    """The version of what the connection sees."""
+    """The version that the connection sees."""
     counter = sa.select(setting.c.value)
     query = sa.select(
         sa.select(sa.func.max(change.c.id)).scalar_subquery(),
         sa.select(sa.func.max(opinion.c.id)).scalar_subquery(),
         *(counter.where(setting.c.key == key).scalar_subquery() for key in (TRACKS, PREDICTIONS)),
     )
-    values = connection.execute(query).one()  # where one is damaged, counting begins anew
+    values = connection.execute(query).one()  # if one is damaged, counting starts again
     return LibraryVersion(*(int(value) if str(value).isdecimal() else 0 for value in values))
 
 
 Item = TypeVar("Item")
-PAGE = 1000  # rows that are read, or values of an IN, at a time
-CHUNK = 100_000  # rows that are under way at a time
+PAGE = 1000  # rows to read, or values in an IN, at a time
+CHUNK = 100_000  # rows in flight at a time
 
 
 def batches(items: Iterable[Item], size: int | None = None) -> Iterator[list[Item]]:
@@ -304,7 +304,7 @@ def batches(items: Iterable[Item], size: int | None = None) -> Iterator[list[Ite
 
 
 def make_table(connection: sa.Connection, rows: pl.DataFrame, name: str = "incoming") -> None:
-    """Make a temporary table of a frame of whole numbers."""
+    """Make a temporary table from a frame of integers."""
     columns = ", ".join(f"{column} bigint NOT NULL" for column in rows.columns)
     connection.exec_driver_sql(f"CREATE TEMPORARY TABLE {name} ({columns})")
     if connection.dialect.name == "postgresql":
@@ -338,7 +338,7 @@ def read_frame(connection: sa.Connection, query: sa.Select[Any], schema: Any) ->
     return pl.DataFrame(list(map(tuple, connection.execute(query))), schema=schema, orient="row")
 
 
-MIGRATIONS = {  # version → the statements that make its tables out of those of the one before
+MIGRATIONS = {  # version → the statements that upgrade the tables from the version before
     "0009": ("ALTER TABLE feature DROP COLUMN heads", "ALTER TABLE crowd RENAME TO people_count"),
 }
 _OLDEST = "0008"
@@ -354,7 +354,7 @@ def read_table_version(connection: sa.Connection) -> tuple[str | None, bool]:
 
 def upgrade(connection: sa.Connection, place: str) -> None:
     """Create or upgrade the tables, in the connection's transaction."""
-    version, _ = read_table_version(connection)  # another process may have been faster
+    version, _ = read_table_version(connection)  # another process may have done it first
     if version is None:
         for tables in (metadata, table_version.metadata):
             tables.create_all(connection)
@@ -381,7 +381,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def now() -> int:
-    """The present, in microseconds since 1970."""
+    """The current time, in microseconds since 1970."""
     return to_microseconds(datetime.now(UTC))
 
 
@@ -403,17 +403,17 @@ def key_of(result: sa.CursorResult[Any]) -> int:
 
 
 def storable(text: str) -> str:
-    """Text as both databases take it: NUL becomes a space, what is not Unicode a mark for that."""
+    """Text that both databases accept: NUL becomes a space, invalid Unicode a replacement mark."""
     return text.replace("\0", " ").encode(errors="replace").decode()
 
 
 def stored_path(path: str) -> dict[str, Any]:
-    """The columns of a path: readable text, and the bytes where the text is not enough."""
+    """The columns of a path: readable text, and the bytes if the text is not enough."""
     raw = os.fsencode(path)
     text = raw.decode(errors="backslashreplace")
     return {"path": text, "path_bytes": None if text == path else raw}
 
 
 def loaded_path(row: Any) -> str:
-    """The path that `stored_path` was given, of a row with its columns."""
+    """The original path, from a row with the columns of `stored_path`."""
     return str(row.path) if row.path_bytes is None else os.fsdecode(bytes(row.path_bytes))

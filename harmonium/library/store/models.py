@@ -1,13 +1,12 @@
 """The models that were trained on a library, and the probabilities that they predict.
 
 Predictions are stored by tag, in blocks of `BLOCK` track numbers: searching reads few tags of all
-tracks, and tagging writes all tags of one block after the other. A probability takes two bytes and
-is kept to within `STEP`, far closer than any model knows it.
+tracks, and tagging writes all tags of one block after another. A probability takes two bytes and is
+accurate to `STEP`, far better than any model.
 
 What a model's tags gained from answers since it was trained (`harmonium.library.answers`) is kept
-beside its predictions, which stay as they were: what each track that was answered taught
-(`Refinement`), and the resulting probabilities. Reading includes them, unless the model is asked
-for as it was trained.
+beside its predictions, which do not change: what each answered track taught (`Refinement`), and the
+resulting probabilities. Reading includes these, unless the model as trained is asked for.
 """
 
 import json
@@ -36,14 +35,14 @@ from harmonium.library.store.schema import (
 
 CURRENT = "current_model"  # the setting that holds the number of the model in use
 Owner = Literal["own", "built-in", "people"]  # learnt here, of the built-in model, people's alone
-MIN_WRITTEN_PRECISION = 0.8  # held-out, that a tag of the built-in model needs to be written
-UNREACHABLE = 2.0  # the threshold of a tag that is not predicted: no probability reaches it
+MIN_WRITTEN_PRECISION = 0.8  # held-out precision that a built-in tag needs to be written
+UNREACHABLE = 2.0  # the threshold of a tag that is never predicted
 _WITHOUT_BYTES = [column for column in model.c if column is not model.c.bytes]
 
 
 @dataclass(frozen=True, kw_only=True)
 class StoredModel:
-    """A model with what is needed to use it."""
+    """A model with everything needed to use it."""
 
     id: int = 0  # its number; 0 until it is stored
     made_at: datetime = field(default_factory=lambda: datetime.now(UTC))
@@ -54,7 +53,7 @@ class StoredModel:
     bytes: bytes = field(repr=False)  # the model itself
     report: dict[str, Any] = field(repr=False)  # how it was trained, how good it is; JSON
     refinements: tuple["Refinement", ...] = field(default=(), repr=False)  # learnt from answers
-    n_new: int = 0  # how many of its tags, the last ones, are new words, learnt from answers alone
+    n_new: int = 0  # how many of its tags, the last ones, are new words learnt only from answers
 
     @property
     def learnt(self) -> Mask:
@@ -63,7 +62,7 @@ class StoredModel:
 
     @property
     def n_trained(self) -> int:
-        """How many of its tags, the first ones, it was trained with."""
+        """How many of its tags, the first ones, were trained."""
         return len(self.vocabulary) - self.n_new
 
     @property
@@ -126,7 +125,7 @@ class StoredModel:
 
     def without(self, hidden: Collection[str], renamed: Mapping[str, str]) -> Self:
         """The same model without hidden tags, and with the new names of renamed ones."""
-        # One whose new name is that of another tag is not predicted: the other is.
+        # If a tag was merged into another, only the other is predicted.
         tags, wanted = list(self.vocabulary), np.ones(len(self.vocabulary), bool)
         for j, tag in enumerate(tags):
             new = tag if tag in AUDIO_FEATURES else renamed.get(tag, tag)
@@ -142,7 +141,7 @@ class StoredModel:
         return self._predicting((wanted | sure) & self.confirmed)
 
     def _predicting(self, wanted: Mask) -> Self:
-        """The same model with some tags (n_tags,) predicted, and no others."""
+        """The same model, predicting only some tags (n_tags,)."""
         thresholds = np.where(wanted, self.thresholds, np.float32(UNREACHABLE))
         return replace(self, thresholds=thresholds)
 
@@ -150,7 +149,7 @@ class StoredModel:
 NO_MODEL = StoredModel(
     name="", vocabulary=[], thresholds=np.empty(0, np.float32), extractor="", bytes=b"", report={}
 )
-"""That of a library without one: it knows no tags, and its number is 0."""
+"""The model of a library without one: it knows no tags, and its number is 0."""
 
 
 class Models(database.LibraryPart):
@@ -159,7 +158,7 @@ class Models(database.LibraryPart):
     def add(self, stored: StoredModel, *, use: bool = True) -> int:
         """Store a model, and use it from now on; its number.
 
-        Without ``use``, another that is in use stays so.
+        Without ``use``, the model in use stays in use.
         """
         if len(stored.thresholds) != len(stored.vocabulary):
             raise LibraryError(
@@ -200,7 +199,7 @@ class Models(database.LibraryPart):
         return None if number is None else self.get(number, whole=whole)
 
     def get(self, model_id: int, *, whole: bool = True) -> StoredModel:
-        """The model of a number, or a LibraryError; with `whole` False, without its bytes."""
+        """The model with this number, or a LibraryError; with `whole` False, without its bytes."""
         columns = model.c if whole else _WITHOUT_BYTES
         with self._library.connect() as connection:
             query = sa.select(*columns).where(model.c.id == int(model_id))
@@ -213,7 +212,7 @@ class Models(database.LibraryPart):
         return _stored(rows[0]).refined(refinements)
 
     def list(self) -> Sequence[StoredModel]:
-        """All models as they were trained, the oldest first, each without its bytes."""
+        """All models as trained, the oldest first, without their bytes."""
         query = sa.select(*_WITHOUT_BYTES).order_by(model.c.id)
         return [_stored(row) for row in self._library.fetch(query)]
 
@@ -241,29 +240,29 @@ def _stored(row: Any) -> StoredModel:
         return StoredModel(**{"bytes": b"", **row._mapping, **about})
 
 
-STEP = 1 / 65534  # between two probabilities that can be told apart in the library
+STEP = 1 / 65534  # the smallest difference between stored probabilities
 _BLOCK_KEY = ("model_id", "tag", "block")
-_NONE = 65535  # in place of the probability of a track that has none
+_NONE = 65535  # stands for a missing probability
 
 Steps = NDArray[np.uint16]  # stored probabilities, in units of `STEP`
 
 
 def packed(probabilities: Floats) -> Steps:
-    """Probabilities as they are stored; NaN is none. Only 0 and 1 become 0 and 1."""
+    """Probabilities as stored; NaN for none. Only exact 0 and 1 become 0 and 1."""
     p = np.clip(probabilities, 0, 1).astype(np.float64)
     steps = np.clip(np.rint(p / STEP), np.ceil(p), 65533 + np.floor(p))
     return np.where(np.isnan(p), _NONE, steps).astype("<u2")
 
 
 def unpacked(steps: Steps) -> Floats:
-    """Stored probabilities, NaN where there are none."""
+    """Stored probabilities as floats; NaN for none."""
     result = steps * np.float32(STEP)
     result[steps == _NONE] = np.nan
     return result
 
 
 def places_in(everyone: Ids, some: Ids) -> tuple[Places, Mask]:
-    """Where each of ``some`` would be among ``everyone``, ascending, and whether it is, (m,)."""
+    """Where each of ``some`` belongs in ``everyone``, ascending, and whether it is there, (m,)."""
     if not len(everyone):
         return np.zeros(len(some), np.intp), np.zeros(len(some), bool)
     at = np.minimum(np.searchsorted(everyone, some), len(everyone) - 1)
@@ -271,7 +270,7 @@ def places_in(everyone: Ids, some: Ids) -> tuple[Places, Mask]:
 
 
 def _steps_in(table: sa.Table, row: Any, name: str = "probabilities") -> Steps:
-    """What is in a column of a row."""
+    """The array in a row's column."""
     with database.intact(table, row):
         return np.frombuffer(getattr(row, name), "<u2")
 
@@ -281,8 +280,8 @@ class Refinement(NamedTuple):
 
     place: int  # in the model's vocabulary; new words come after the tags it was trained with
     name: str
-    threshold: float | None  # none: the model's own
-    has_model: bool  # whether it adds to what the model says; otherwise it stands alone
+    threshold: float | None  # None: the model's own
+    has_model: bool  # whether it adds to the model's log-odds or stands alone
     ids: Ids  # (n,) the tracks that it was learnt from
     weights: Doubles  # (n,) what each of these tracks taught
     bias: float  # what all tracks gain
@@ -298,13 +297,13 @@ class ModelPredictions(NamedTuple):
     steps: Steps  # (n_tags, n) as stored
 
     def mean(self, tag: int) -> float:
-        """How usual a tag is."""
+        """How common a tag is."""
         if not len(self.ids):
             return 0.0
         return float(unpacked(np.rint(self.steps[[tag]].mean(axis=1)).astype(np.uint16))[0])
 
     def rows(self, ids: Ids, tags: Sequence[int] | None = None) -> Floats:
-        """(len(ids), n_tags) of some tracks, and of some tags or all; NaN where there is none."""
+        """(len(ids), n_tags) for some tracks, and some tags or all; NaN if missing."""
         chosen = np.arange(len(self.steps)) if tags is None else np.asarray(tags, np.intp)
         found = np.full((len(ids), len(chosen)), np.nan, np.float32)
         at, here = places_in(self.ids, ids)
@@ -316,7 +315,7 @@ class Predictions(database.LibraryPart):
     """The predictions of a library's models."""
 
     def put(self, model_id: int, ids: ArrayLike, probabilities: ArrayLike) -> None:
-        """Store the probabilities (n, n_tags) of tracks (n,), in place of what these had."""
+        """Store the probabilities (n, n_tags) of tracks (n,), replacing the old ones."""
         numbers, values = np.asarray(ids, np.int64), np.asarray(probabilities, np.float32)
         blocks = np.unique(numbers // BLOCK).tolist()
         here = (prediction.c.model_id == model_id, prediction.c.block.in_(blocks))
@@ -333,10 +332,11 @@ class Predictions(database.LibraryPart):
     def columns(
         self, model_id: int, tags: Sequence[int], *, refined: bool = True
     ) -> tuple[Ids, Floats]:
-        """The tracks that have predictions (n,), ascending, and those of some tags (n, len(tags)).
+        """The tracks with predictions (n,), ascending, and predictions for some tags (n,
+        len(tags)).
 
         tags : places in the model's vocabulary
-        refined : whether to take in what the tags gained from answers since the model was trained
+        refined : whether to include what the tags gained from answers since training
         """
         ids, steps = self.matrix(model_id, [int(tag) for tag in tags], refined=refined)
         return ids, np.ascontiguousarray(unpacked(steps).T)
@@ -349,9 +349,9 @@ class Predictions(database.LibraryPart):
         *,
         refined: bool = True,
     ) -> Floats:
-        """The probabilities of tracks (n,), (n, n_tags); NaN where there are none.
+        """The probabilities of tracks (n,), (n, n_tags); NaN if missing.
 
-        tags, refined : as of `columns`; by default all, perhaps with new words after them
+        tags, refined : as in `columns`; by default all, perhaps followed by new words
         """
         numbers = np.asarray(ids, np.int64).ravel()
         return self.matrix(model_id, tags, numbers, refined=refined).rows(numbers)
@@ -364,7 +364,7 @@ class Predictions(database.LibraryPart):
         *,
         refined: bool = True,
     ) -> ModelPredictions:
-        """Those of some tags, and of some tracks, or of all that have any; as of `columns`."""
+        """Predictions for some tags, for some tracks or all that have any; as in `columns`."""
         tables = (prediction, refined_prediction) if refined else (prediction,)
         found: dict[tuple[int, int], Steps] = {}
         of_some = tags is not None
@@ -427,7 +427,7 @@ class Predictions(database.LibraryPart):
 
 
 class Refinements(database.LibraryPart):
-    """What the tags of a library's models gained."""
+    """What the tags of a library's models gained from answers."""
 
     def put(
         self,
@@ -435,7 +435,7 @@ class Refinements(database.LibraryPart):
         refinements: Iterable[Refinement],
         columns: Mapping[int, tuple[Ids, Floats]],
     ) -> None:
-        """Keep these and no others; new probabilities of tags, by place: of tracks (n,), (n,)."""
+        """Keep these and no others; new probabilities by place: tracks (n,), and theirs (n,)."""
         rows = [
             {
                 **{"model_id": model_id, "tag": one.place, "name": one.name},
@@ -451,7 +451,7 @@ class Refinements(database.LibraryPart):
             self.put_columns(model_id, columns)
 
     def put_columns(self, model_id: int, columns: Mapping[int, tuple[Ids, Floats]]) -> None:
-        """Keep new probabilities of all tracks that have any, by tag."""
+        """Store new probabilities by tag, for all tracks that have any."""
         table = refined_prediction
         rows = [
             row
@@ -464,7 +464,7 @@ class Refinements(database.LibraryPart):
             database.bump_version(connection, database.PREDICTIONS)
 
     def completed(self, model_id: int) -> dict[int, tuple[str, Steps]]:
-        """Track → digest of what was said about it, and what follows from that, (n_tags,)."""
+        """Track → digest of what was said about it, and the resulting probabilities, (n_tags,)."""
         table = completed_track
         query = sa.select(table.c.track_id, table.c.digest, table.c.completed)
         rows = self._library.fetch(query.where(table.c.model_id == model_id))
@@ -473,7 +473,7 @@ class Refinements(database.LibraryPart):
     def put_completed(
         self, model_id: int, digests: Mapping[int, str], completed: Steps, probabilities: Steps
     ) -> None:
-        """Keep these rows, (n, n_tags) of the tracks in the order of the digests, and no others."""
+        """Keep only these rows, (n, n_tags), of the tracks in the order of the digests."""
         rows = [
             {"model_id": model_id, "track_id": track_id, "digest": digest}
             | {"completed": completed[i].tobytes(), "probabilities": probabilities[i].tobytes()}
@@ -528,7 +528,7 @@ def _block_in(table: sa.Table, row: Any) -> Steps:
 def _block_rows(
     model_id: int, tag: int, ids: Ids, p: Floats, old: Mapping[tuple[int, int], Steps]
 ) -> Iterator[dict[str, Any]]:
-    """The rows of a tag with probabilities (n,) of tracks (n,), elsewhere what was there."""
+    """A tag's rows with new probabilities (n,) for tracks (n,); the others stay."""
     blocks, steps = ids // BLOCK, packed(p)
     for block in np.unique(blocks).tolist():
         here = blocks == block

@@ -1,16 +1,16 @@
 """What people say about tracks, and what they agree on.
 
-An opinion in force is never overwritten: a change ends it, and begins another in its place. So
-every change can be undone.
+An opinion in force is never overwritten: a change ends it and begins another instead. So every
+change can be undone.
 
 Two things are stored beside them: how many people have opinions about each track, in blocks of
 `BLOCK` tracks (whoever begins or ends opinions calls `recount_people` in the same transaction); and
 how people spell each tag, which is shown in its most frequent spelling.
 
-People agree that a track has a tag if more of them give it than reject it, and if these are at
-least the share `MIN_SHARE` of all who have said anything about the track. They agree that it does
-not have the tag if more reject it than give it. Anything else stays open: one voice among very
-many, or as many on either side.
+People agree that a track has a tag if more of them give it than reject it, and if they are at least
+a share of `MIN_SHARE` of all who have said anything about the track. They agree that it does not
+have the tag if more reject it than give it. Anything else stays open: one voice among very many, or
+a tie.
 
 Training, tagging, search, similarity, writing and the doctor all follow this rule. Training labels
 add two things: a tag that a track's people did not give it, or too few of them, is absent; but if
@@ -44,10 +44,10 @@ if TYPE_CHECKING:
     from harmonium.library.library import Library
 
 Kind = Literal["person", "file", "import"]
-TRIPLE = ["track_id", "tag_id", "person_id"]  # the columns that say what an opinion is about
-MIN_SHARE = 0.2  # up to five people of a track, one of them is enough for a tag
+TRIPLE = ["track_id", "tag_id", "person_id"]  # the columns that identify an opinion
+MIN_SHARE = 0.2  # with up to five people on a track, one of them is enough for a tag
 MAX_TOUCHED = 5_000  # if a change touched more tracks, all are judged again
-REVIEW = "review"  # the command of answers to questions: a track's other tags stay unknown
+REVIEW = "review"  # the command for answers to questions: a track's other tags stay unknown
 _IN_FORCE = opinion.c.ended_by.is_(None)
 _MAX_SINGLE_TRACKS = 500  # if more tracks of a block have new opinions, the whole block is counted
 _SAME = " AND ".join(f"o.{name} = i.{name}" for name in TRIPLE)
@@ -78,15 +78,15 @@ class Person:
     id: int
     name: str
     kind: str  # "person", "file" (tags found in files) or "import" (a user of an imported table)
-    n_tags: int  # different tags that they use now
-    n_tracks: int  # tracks that they have opinions about now
+    n_tags: int  # number of different tags in use
+    n_tracks: int  # number of tracks with opinions in force
 
 
 class Opinions(database.LibraryPart):
     """What people say about the tracks of a library."""
 
     def people(self) -> list[Person]:
-        """All people who ever said anything, in the order in which they were added."""
+        """All people who ever said anything, in the order they were added."""
         counts = (_distinct(opinion.c.tag_id), _distinct(opinion.c.track_id))
         said = sa.and_(_IN_FORCE, opinion.c.person_id == people_table.c.id)
         query = (
@@ -109,8 +109,8 @@ class Opinions(database.LibraryPart):
     ) -> int:
         """Let a person give tracks tags, reject others, and withdraw what they said about others.
 
-        ``tracks`` are one number or several. The tags may be in any spelling. What the tracks'
-        files say to the contrary ends. Returns how many opinions began or ended.
+        ``tracks`` are one number or several. The tags may be in any spelling. Opinions from the
+        tracks' files that contradict this end. Returns how many opinions began or ended.
         """
         ids: list[int] = np.unique(np.asarray(tracks, np.int64)).tolist()
         given = {1: present, -1: absent, 0: retract}
@@ -123,7 +123,7 @@ class Opinions(database.LibraryPart):
         said: dict[str, int] = {}
         for text, value in spelt:
             if not (name := normalise_tag(text)):
-                raise LibraryError("A tag must have a name, got an empty one.")
+                raise LibraryError("A tag must have a name, got an empty text.")
             if said.setdefault(name, value) != value:
                 raise LibraryError(
                     f"The tag {name!r} cannot be given, rejected and withdrawn at once. Choose one."
@@ -149,7 +149,7 @@ class Opinions(database.LibraryPart):
             return began + ended
 
     def end_tracks(self, ids: Iterable[int], *, change: int) -> int:
-        """End all opinions about tracks; how many ended."""
+        """End all opinions about tracks; returns how many."""
         ended = 0
         with self._library.begin() as connection:
             for some in database.batches(map(int, ids)):
@@ -160,8 +160,8 @@ class Opinions(database.LibraryPart):
     def rename_tag(self, old: str, new: str, *, change: int) -> tuple[int, int]:
         """Move all opinions from one tag to another; both in any spelling.
 
-        If somebody says something of a track with both, what they say with the new one stays.
-        Returns how many opinions have the new tag now, and how many ended without that.
+        If somebody used both for a track, what they said with the new one stays. Returns how many
+        opinions moved to the new tag, and how many only ended.
         """
         with self._library.begin() as connection:
             before, after = _ids(connection, tag, pl.Series([old, new])).to_list()
@@ -188,21 +188,20 @@ class Opinions(database.LibraryPart):
     ) -> int:
         """Save opinions of many people at once.
 
-        What is in force already is not added again; what a person said to the contrary about the
-        same tag and track ends. If several rows have the same person, track and tag, the last one
-        counts. What files say does not begin where a person says the contrary.
+        Opinions already in force are not added again; a person's contrary opinion about the same
+        tag and track ends. If several rows have the same person, track and tag, the last one
+        counts. Tags from files are not added if a person says the contrary.
 
         Parameters
         ----------
-        frame : columns person, track_id, tag (in any spelling), and optionally value (1 it fits,
-            -1 it is not so) and spelling (if tag is not how people spell it)
-        change : the number of the change that this is part of, from `Changes.begin`
-        kind : what kind of people new ones are, see `Person.kind`
-        replace : whether everything else that these people said ends
+        frame : columns person, track_id, tag (in any spelling), and optionally value (1 it fits, -1
+        it does not) and spelling (if people spell the tag another way) change : the number of the
+        change that this is part of, from `Changes.begin` kind : the kind of new people, see
+        `Person.kind` replace : whether everything else that these people said ends
 
         Returns
         -------
-        how many opinions began, and with `replace` also how many of the others ended
+        how many opinions began, and with `replace` also how many others ended
         """
         values = pl.col("value") if "value" in frame.columns else pl.lit(1)
         with self._library.begin() as connection:
@@ -241,7 +240,7 @@ class Opinions(database.LibraryPart):
             return ended + began
 
     def triples(self, track_ids: ArrayLike | None = None) -> pl.DataFrame:
-        """What is in force: person, track_id, tag, value (1 or -1) and at (UTC)."""
+        """The opinions in force: person, track_id, tag, value (1 or -1) and at (UTC)."""
         if track_ids is None:
             return self._frame()
         ids = np.asarray(track_ids, np.int64).ravel().tolist()
@@ -249,7 +248,7 @@ class Opinions(database.LibraryPart):
         return pl.concat([self._frame(opinion.c.track_id.in_(page)) for page in pages])
 
     def of_track(self, track_id: int) -> list[tuple[str, str, int]]:
-        """(person, tag, value) of all that is in force about one track; value is 1 or -1."""
+        """(person, tag, value) of all opinions in force about one track; value is 1 or -1."""
         query = (
             sa.select(people_table.c.name, tag.c.name, opinion.c.value)
             .join_from(opinion, tag)
@@ -273,7 +272,7 @@ class Opinions(database.LibraryPart):
         return frame.sort("n_tracks", "tag", descending=[True, False])
 
     def spellings(self) -> dict[str, str]:
-        """Tag → how people spell it, if not as its normalised name; files come first."""
+        """Tag → how people spell it, if that differs from its normalised name; files come first."""
         uses = sa.func.sum(spelling.c.uses)
         of_files = sa.func.max(sa.case((spelling.c.kind == "file", spelling.c.uses), else_=0))
         query = (
@@ -325,13 +324,13 @@ def _ids(connection: sa.Connection, table: sa.Table, names: pl.Series, **values:
 
 
 def _end(connection: sa.Connection, change: int, *conditions: sa.ColumnElement[bool]) -> int:
-    """End the opinions in force that meet these conditions; how many ended."""
+    """End the opinions in force that meet these conditions; returns how many."""
     ending = sa.update(opinion).where(_IN_FORCE, *conditions)
     return connection.execute(ending.values(ended_by=change)).rowcount
 
 
 def _without_contrary_files(connection: sa.Connection, coded: pl.DataFrame) -> pl.DataFrame:
-    """What files say (track_id, tag_id, value …), without what a person says the contrary of."""
+    """What files say (track_id, tag_id, value …), unless a person says the contrary."""
     query = (
         sa.select(opinion.c.track_id, opinion.c.tag_id, -opinion.c.value)
         .join_from(opinion, people_table)
@@ -343,7 +342,7 @@ def _without_contrary_files(connection: sa.Connection, coded: pl.DataFrame) -> p
 
 
 def _end_others(connection: sa.Connection, rows: pl.DataFrame, change: int) -> int:
-    """End what the same people say about other tracks or with other tags; how many ended."""
+    """End these people's opinions about other tracks or tags; returns how many."""
     database.make_table(connection, rows.select(TRIPLE), "kept")
     connection.exec_driver_sql("CREATE INDEX kept_key ON kept (track_id, tag_id, person_id)")
     ended = connection.execute(sa.text(_END_OTHERS), {"change": change}).rowcount
@@ -354,10 +353,10 @@ def _end_others(connection: sa.Connection, rows: pl.DataFrame, change: int) -> i
 def _note_spellings(
     connection: sa.Connection, said: pl.DataFrame, kind: str, *, replace: bool
 ) -> None:
-    """Count spellings, of a frame with tag_id and spelling.
+    """Count the spellings in a frame with tag_id and spelling.
 
-    Counts from files are replaced for their tags, or for all tags with `replace`; those of people
-    and tables add up.
+    Counts from files are replaced for their tags, or for all tags with `replace`; counts from
+    people and tables add up.
     """
     counted = said.drop_nulls().group_by("tag_id", "spelling", maintain_order=True).len("uses")
     if kind == "file":
@@ -373,7 +372,7 @@ def _note_spellings(
 
 
 def recount_people(connection: sa.Connection, track_ids: Iterable[int]) -> None:
-    """Count the people again of tracks whose opinions have begun or ended."""
+    """Recount the people of tracks on which opinions have begun or ended."""
     touched = np.unique(np.fromiter(track_ids, np.int64))
     for block in np.unique(touched // BLOCK).tolist():
         ids = touched[touched // BLOCK == block]
@@ -418,11 +417,11 @@ def verdict(
     min_count: int = 1,
     min_share: float = MIN_SHARE,
 ) -> Floats:
-    """1 where people agree that a tag holds, 0 where they agree that it does not, else NaN; (n,).
+    """1 if people agree that a tag holds, 0 if they agree that it does not, else NaN; (n,).
 
     present, absent : how many people give the tag, and how many reject it, (n,)
-    people : how many have said anything of the track, (n,)
-    min_count, min_share : how many of them must give the tag, and which share
+    people : how many have said anything about the track, (n,)
+    min_count, min_share : how many of them, and what share, must give the tag
     """
     enough = (present >= min_count) & (present >= min_share * people)
     holds = np.where((present > absent) & enough, 1, np.nan)
@@ -439,8 +438,8 @@ def judge(
     """The verdict and the label for each track and tag of opinions (person, track_id, tag, value).
 
     The columns: track_id, tag, present and absent (how many say so), verdict, and label, which is
-    the verdict, but 0 where too small a share gave the tag. Where a tag has one of the ``genres``
-    in its name, as poprock has, that is left open.
+    the verdict, but 0 if too small a share gave the tag. If a tag has one of the ``genres`` in its
+    name, like poprock, that genre is left open.
     """
     if min_count < 1:
         raise DataError(f"'min_count' must be at least 1, got {min_count}.")
@@ -459,7 +458,7 @@ def _votes(
 ) -> tuple[pl.Series, Ids, Ids, Ids, Ids, Ids]:
     """How many people give a tag to a track, and how many reject it.
 
-    ``count_people`` says how many people tracks have, if there are others than in the opinions.
+    ``count_people`` says how many people tracks have, if more than those in the opinions.
     Returns the names of the tags, and for each pair, in order: the track, the place of the tag
     among the names, how many give it, how many reject it, and how many people the track has.
     """
@@ -480,7 +479,7 @@ def _votes(
 
 
 def _parts_unknown(judged: pl.DataFrame, genres: Collection[str]) -> pl.DataFrame:
-    """Without a label for what a tag of the track may mean, unless people speak of that itself."""
+    """Drops labels for what a track's tag may mean, unless people mention that tag itself."""
     names = []
     for name in judged["tag"].unique():
         inside = {genre for genre in genres if genre in name and genre != name}
@@ -505,7 +504,7 @@ def _parts_unknown(judged: pl.DataFrame, genres: Collection[str]) -> pl.DataFram
 
 
 def with_kinds(opinions: pl.DataFrame, tree: GenreTree) -> pl.DataFrame:
-    """The opinions, with what follows from them by a tree of genres."""
+    """The opinions, with what follows from them by a genre tree."""
     if not tree or opinions.is_empty():
         return opinions
     canonical = {name: tree.canonical(name) for name in opinions["tag"].unique()}
@@ -515,21 +514,21 @@ def with_kinds(opinions: pl.DataFrame, tree: GenreTree) -> pl.DataFrame:
     implied = opinions.filter(pl.col("value") > 0).join(above, on="tag")
     implied = implied.with_columns(tag=pl.col("above")).select(opinions.columns)
     key = ["person", "track_id", "tag"]
-    # what people say themselves comes first; of two names of one genre, a yes does
+    # what people say themselves comes first; for two names of one genre, a yes does
     said = opinions.sort("value", descending=True, maintain_order=True)
     return pl.concat([said, implied]).unique(key, keep="first", maintain_order=True).sort(key[1:])
 
 
 def is_asked(library: Library) -> pl.Expr:
     """Whether opinions, with the column at, answer a question."""
-    # What undoing brings back has the time of the change that it was first said in.
+    # An opinion that undo restores has the time of the change in which it was first said.
     query = sa.select(change_table.c.at).where(change_table.c.command == REVIEW)
     times = pl.Series([row.at for row in library.fetch(query)], dtype=pl.Int64)
     return pl.col("at").cast(pl.Int64).is_in(times.implode())
 
 
 def only_answered_tracks(library: Library, opinions: pl.DataFrame) -> Ids:
-    """The tracks about which people have only answered questions, each about one tag."""
+    """The tracks on which people have only answered questions, each about one tag."""
     # Nobody has said which tags such a track has, so those that were not asked about are unknown.
     described = opinions.filter(~is_asked(library))["track_id"].to_numpy()
     return np.setdiff1d(opinions["track_id"].to_numpy(), described)
@@ -543,9 +542,9 @@ def label_matrix(
     only_answered: Ids | None = None,
     unknown: Sequence[tuple[Ids, Mask]] = (),
 ) -> Floats:
-    """The labels, or verdicts, of tracks with these sorted ids, (n, n_tags): 0 without a vote."""
-    # Of the tracks ``only_answered`` (see `only_answered_tracks`) it is NaN without a vote; and so
-    # it is of the ``unknown`` tracks for some tags, (n_tags,), each.
+    """The labels, or verdicts, for tracks with these sorted ids, (n, n_tags): 0 without a vote."""
+    # For tracks in ``only_answered`` (see `only_answered_tracks`) it is NaN without a vote; and so
+    # it is for the ``unknown`` tracks of each tag, (n_tags,).
     Y = np.zeros((len(ids), len(tags)), np.float32)
     if only_answered is not None:
         Y[np.isin(ids, only_answered)] = np.nan
@@ -563,8 +562,8 @@ def label_matrix(
 def agreed_tags(
     opinions: pl.DataFrame, tree: GenreTree | None = None
 ) -> dict[int, dict[str, bool]]:
-    """Track → tag → whether it holds, where people agree on that; the tags most said first."""
-    # opinions : all those of the tracks; with a genre tree, what follows by it is added
+    """Track → tag → whether it holds, if people agree; the most mentioned tags first."""
+    # opinions : all about the tracks; with a genre tree, what follows from it is added
     table = VerdictTable.of(opinions, tree or GenreTree())
     return {track: table.of_track(track) for track in np.unique(table.tracks).tolist()}
 
@@ -578,21 +577,21 @@ class Agreement(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class VerdictTable:
-    """Track, tag and whether it holds, where people agree on that; the rows in order of tracks.
+    """Track, tag and whether it holds, if people agree; the rows in order of tracks.
 
     After a change, only the tracks that it touched are judged again: what people agree on about a
-    track depends on nothing but what they say about it.
+    track depends only on what they say about it.
     """
 
     tree: GenreTree
     names: list[str]  # the tags
-    tracks: Ids  # (n,) ascending; of one track the tag that most people speak of comes first
+    tracks: Ids  # (n,) ascending; within a track, the tag that most people mention comes first
     tags: Ids  # (n,) places in ``names``
     holds: Mask  # (n,)
 
     @classmethod
     def read(cls, library: Library, names: Iterable[str] | None = None) -> Self:
-        """That of a library as it is now, for some tags or for all."""
+        """The table of a library as it is now, for some tags or all."""
         tree = library.genres()
         if names is None:
             return cls.of(library.opinions.triples(), tree)
@@ -608,7 +607,7 @@ class VerdictTable:
         tree: GenreTree,
         count_people: Callable[[Ids], Ids] | None = None,
     ) -> Self:
-        """That of opinions; ``count_people`` as of `_votes`."""
+        """The table of some opinions; ``count_people`` as in `_votes`."""
         names, tracks, tags, present, absent, people = _votes(
             with_kinds(opinions, tree), count_people
         )
@@ -619,9 +618,9 @@ class VerdictTable:
         return cls(tree, names.to_list(), tracks[rows], tags[rows], verdicts[rows] == 1)
 
     def brought_up_to(self, library: Library, since: database.LibraryVersion) -> VerdictTable:
-        """The table as it is now, if this one is of the version ``since``."""
+        """The table as it is now, given that this one has the version ``since``."""
         begun = sa.select(opinion.c.track_id).where(opinion.c.id > since.opinion)
-        # Answers of one sitting go on being added to its change, so the last one is looked at, too.
+        # A review keeps adding answers to its change, so the last change is checked, too.
         ended = sa.select(opinion.c.track_id).where(opinion.c.ended_by >= since.change)
         rows = [*library.fetch(begun), *library.fetch(ended)]
         touched = np.unique([row.track_id for row in rows]).astype(np.int64)
@@ -647,7 +646,7 @@ class VerdictTable:
         return Agreement(self.tracks[rows[holds]], self.tracks[rows[~holds]])
 
     def of_track(self, track_id: int) -> dict[str, bool]:
-        """Tag → whether it holds, the tags most said first."""
+        """Tag → whether it holds, the most mentioned tags first."""
         begin, end = np.searchsorted(self.tracks, [track_id, track_id + 1])
         return {
             self.names[tag]: bool(holds)
@@ -665,7 +664,7 @@ def _read_opinions(
     connection: sa.Connection, names: Iterable[str], *, people: bool
 ) -> pl.DataFrame:
     """The opinions in force with some tags; with the numbers of ``people``, or 0 for each."""
-    # As texts: thousands of rows would each become an object first. -12: they reject it for 12.
+    # As texts: thousands of rows would each become an object first. -12: rejected for track 12.
     numbers = [opinion.c.track_id * opinion.c.value, *([opinion.c.person_id] if people else [])]
     texts = (sa.func.aggregate_strings(sa.cast(number, sa.String), ",") for number in numbers)
     query = (

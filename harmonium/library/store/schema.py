@@ -1,4 +1,4 @@
-"""The tables of a library. `database.upgrade` makes them, in an old library out of the old ones.
+"""A library's tables. `database.upgrade` creates them, or upgrades those of an old library.
 
 Times are whole microseconds since 1970, UTC.
 """
@@ -25,7 +25,7 @@ def _numbered(name: str, *parts: Any) -> sa.Table:
 
 
 def _path() -> list[sa.Column[Any]]:
-    """A path as text, and its bytes where it is not UTF-8."""
+    """A path as text, and its bytes if it is not UTF-8."""
     return [sa.Column("path", sa.Text, nullable=False), sa.Column("path_bytes", sa.LargeBinary)]
 
 
@@ -105,7 +105,7 @@ sound_space = _table(
 sound_vector = _table(
     "sound_vector",
     sa.Column("extractor_id", _Id, sa.ForeignKey("extractor.id"), primary_key=True),
-    sa.Column("block", sa.Integer, primary_key=True),  # as of predictions
+    sa.Column("block", sa.Integer, primary_key=True),  # as in predictions
     sa.Column("n_vectors", sa.Integer, nullable=False),
     sa.Column("vectors", sa.LargeBinary, nullable=False),  # int8, see `tracks`
 )
@@ -131,7 +131,7 @@ changed_value = _numbered(
     sa.Index("changed_value_change", "change_id"),
 )
 
-# A file that a change wrote to, and what makes it what it was.
+# A file that a change wrote to, and how to restore it.
 written_file = _numbered(
     "written_file",
     sa.Column("change_id", _Id, sa.ForeignKey("change.id"), nullable=False),
@@ -179,8 +179,8 @@ sa.Index("opinion_ended_by", opinion.c.ended_by, **_ended)
 # Follows from the opinions in force; `opinions` keeps it up to date.
 people_count = _table(
     "people_count",
-    sa.Column("block", sa.Integer, primary_key=True, autoincrement=False),  # as of predictions
-    sa.Column("people", sa.LargeBinary, nullable=False),  # BLOCK int32: have an opinion of it
+    sa.Column("block", sa.Integer, primary_key=True, autoincrement=False),  # as in predictions
+    sa.Column("people", sa.LargeBinary, nullable=False),  # BLOCK int32: people with an opinion
 )
 
 model = _numbered(

@@ -1,19 +1,19 @@
-"""The tracks of a library: how they are named, what their features are, and how alike they sound.
+"""A library's tracks: how they are named, their features, and how similar they sound.
 
 A track is one piece of sound: its file may be renamed, moved and retagged.
 
-docs/library.md lists the rules by which a track is found. If a missing track and a present one have
-had the same path, the present one is meant. The path of a copy of a track's file means the track.
+docs/library.md lists the rules for finding a track. If a missing track and a present one have had
+the same path, it means the present one. The path of a copy of a track's file means the track.
 
-A track's features are a row of float32 for each extractor. Its sound vector has `N_AXES` whole
-numbers of one byte, and two tracks are compared by the cosine of theirs. The features are
-standardised over the library, clipped at two deviations, so that no odd feature decides alone, and
-projected on their `N_AXES` principal axes, which are not whitened (docs/library.md).
+A track's features are a row of float32 for each extractor. Its sound vector has `N_AXES` one-byte
+integers, and two tracks are compared by the cosine of their vectors. The features are standardised
+over the library, clipped at two deviations, so that no odd feature decides alone, and projected on
+their `N_AXES` principal axes, which are not whitened (docs/library.md).
 
 The axes are fitted when a library is first indexed, and again when a tenth of the tracks is new or
-has other features; new tracks get vectors along the axes that are there. If a track's features
-change, its vector is dropped. Vectors are stored in blocks of `BLOCK` track numbers, each up to its
-last track; a track without a vector has `_NONE` in front.
+has new features; new tracks get vectors along the existing axes. If a track's features change, its
+vector is dropped. Vectors are stored in blocks of `BLOCK` track numbers, each block up to its last
+track; a track without a vector starts with `_NONE`.
 """
 
 from __future__ import annotations
@@ -105,12 +105,12 @@ class Tracks(database.LibraryPart):
     """The tracks of a library."""
 
     def count(self, state: str | None = None) -> int:
-        """How many there are, of a state, or of any but "forgotten"."""
+        """How many there are in a state, or in any but "forgotten"."""
         wanted = track.c.state != FORGOTTEN if state is None else track.c.state == _checked(state)
         return int(self._library.fetch(sa.select(sa.func.count(track.c.id)).where(wanted))[0][0])
 
     def get(self, track_id: int) -> Track:
-        """The track of a number, or a LibraryError."""
+        """The track with this number, or a LibraryError."""
         return self.many([track_id])[0]
 
     def find(self, path: str) -> Track | None:
@@ -126,12 +126,12 @@ class Tracks(database.LibraryPart):
         return None
 
     def with_sound(self, sound: str) -> list[Track]:
-        """The track of a sound, if there is one."""
+        """The track with this sound, if any."""
         rows = self._library.fetch(sa.select(track).where(track.c.sound == sound))
         return [_track(row) for row in rows]
 
     def copies(self, ids: ArrayLike) -> dict[int, list[str]]:
-        """Track → the paths of other files with its sound, where there are any."""
+        """Track → the paths of other files with its sound, if any."""
         found: dict[int, list[str]] = {}
         query = sa.select(track_copy).order_by(track_copy.c.path)
         for row in self._rows_of(ids, track_copy.c.track_id, query):
@@ -172,7 +172,7 @@ class Tracks(database.LibraryPart):
                 connection.execute(sa.delete(track_copy).where(same))
 
     def resolve(self, text: str) -> Track:
-        """The track that a person means, by the rules of this module; or a LibraryError."""
+        """The track that a person means, by this module's rules; or a LibraryError."""
         number = track_number(text)
         if number is not None:
             if (numbered := self.get(number)).state == FORGOTTEN:
@@ -185,7 +185,7 @@ class Tracks(database.LibraryPart):
             return at_path  # without reading all tracks
         folders = self._library.settings.get(FOLDERS, [])
         with self._library.connect() as connection:
-            # Most often the name of the file is as written; then few tracks have to be read.
+            # Usually the file name is spelt exactly; then only a few tracks are read.
             finder = TrackFinder(connection, folders, containing=_path_in(text).rpartition("/")[2])
             found = finder.by_path(text)
             if not found:
@@ -220,13 +220,13 @@ class Tracks(database.LibraryPart):
         ]
         if not inside:
             raise LibraryError(
-                f"The library has no track in the folder {named}. `harmonium index {named}` adds "
+                f"There are no tracks in the folder {named}. `harmonium index {named}` adds "
                 "its music."
             )
         return inside
 
     def all(self, states: Iterable[str] = ("present",)) -> Iterator[Track]:
-        """The tracks, in the order of their numbers; read page by page."""
+        """The tracks in order of their numbers, read page by page."""
         wanted = [_checked(state) for state in states]
         last = 0
         while True:
@@ -238,7 +238,7 @@ class Tracks(database.LibraryPart):
             last = page[-1].id
 
     def many(self, ids: ArrayLike) -> list[Track]:
-        """The tracks of these numbers, in this order."""
+        """The tracks with these numbers, in this order."""
         wanted: list[int] = np.asarray(ids, np.int64).ravel().tolist()
         with self._library.reading():
             rows = self._rows_of(wanted, track.c.id, sa.select(track))
@@ -256,7 +256,7 @@ class Tracks(database.LibraryPart):
     def features(self, ids: ArrayLike, *, extractor: str) -> TrackFeatures:
         """The features (m, n_features) of those tracks (m,) that have them, in the order given.
 
-        extractor : its key, as the setting "extractor" has it; or its name, for the last used
+        extractor : its key, as in the setting "extractor"; or its name, for the last one used
         """
         wanted = np.asarray(ids, np.int64).ravel().tolist()
         with self._library.reading(), self._library.connect() as connection:
@@ -269,14 +269,14 @@ class Tracks(database.LibraryPart):
         return np.array(have, np.int64), data.reshape(len(have), n_features)
 
     def with_features(self, ids: ArrayLike, *, extractor: str) -> Ids:
-        """Those of the tracks that have features, in the order given."""
+        """The tracks that have features, in the order given."""
         wanted = np.asarray(ids, np.int64).ravel()
         with self._library.connect() as connection:
             number, _ = find_extractor(connection, extractor)
             return wanted[np.isin(wanted, _ids_with_features(connection, number))]
 
     def put_features(self, ids: ArrayLike, matrix: ArrayLike, *, extractor: str) -> None:
-        """Store features (n, n_features) of tracks (n,), in place of what these had.
+        """Store features (n, n_features) of tracks (n,), replacing the old ones.
 
         An extractor's key is its name, or its name and something after the last "@".
         """
@@ -333,7 +333,7 @@ def _put(connection: sa.Connection, tracks: Sequence[Track]) -> list[int]:
     query = sa.select(track.c.sound, track.c.id)
     query = query.where(track.c.sound.in_([one.sound for one in tracks]))
     known = {row.sound: row.id for row in connection.execute(query)}
-    rows = {one.sound: _columns(one) for one in tracks}  # of a sound, the last
+    rows = {one.sound: _columns(one) for one in tracks}  # the last one with this sound
     new = [row | {"added_at": database.now()} for sound, row in rows.items() if sound not in known]
     for sound, number in known.items():
         connection.execute(sa.update(track).where(track.c.id == number).values(rows[sound]))
@@ -370,15 +370,15 @@ def _checked(state: str) -> str:
 
 
 NONE, SEVERAL, EMPTY = "no such track", "several tracks", "nothing to find a track by"
-"""Why a row means no track."""
+"""Why a row matches no track."""
 _SHOWN = 5  # tracks named in a message
 _Spelling = Callable[[str], str]
 
 
 class TrackFinder:
-    """The tracks of a library, read once to be found by what people and other programs call them.
+    """A library's tracks, read once, to find them by what people and other programs call them.
 
-    folders : those that relative paths may be relative to
+    folders : what relative paths may be relative to
     containing : only tracks with this in their paths
     """
 
@@ -408,7 +408,7 @@ class TrackFinder:
     def match(
         self, item: str | None = None, *, artist: str | None = None, title: str | None = None
     ) -> list[int] | str:
-        """The track that the row of a table means, and its copies; or why there is none.
+        """The track that a table's row means, and its copies; or why no track fits.
 
         item : its number, path, or the end of its path
         artist, title : the title alone is enough if no other track has it
@@ -426,7 +426,7 @@ class TrackFinder:
         return EMPTY if not answers else SEVERAL if answers[0] else NONE
 
     def _are_copies(self, numbers: list[int]) -> bool:
-        """Whether tracks have one artist, title and length, such as an MP3 and a FLAC."""
+        """Whether tracks share artist, title and length, such as an MP3 and a FLAC."""
         rows = [self._tracks[number] for number in numbers]
         names = {(normalise_tag(row.artist or ""), normalise_tag(row.title or "")) for row in rows}
         lengths = [row.duration or np.nan for row in rows]
@@ -459,7 +459,7 @@ class TrackFinder:
         return [row.id for row, name in named if name == wanted or row.id in titled]
 
     def _by_end(self, end: str, spell: _Spelling) -> list[int]:
-        """The tracks whose paths end so, with the file's extension or without."""
+        """The tracks whose paths end like this, with or without the file extension."""
         if spell not in self._by_file:
             found = self._by_file[spell] = defaultdict(list)
             for path, number in self._ids.items():
@@ -514,12 +514,12 @@ def track_number(text: str) -> int | None:
 
 
 def _path_in(text: str) -> str:
-    """The path that a text is, or the end of one, as tracks have them here."""
+    """A text as a path, or the end of one, in the form that tracks have here."""
     return _one_spelling(database.stored_path(text)["path"]).removeprefix("./")
 
 
 def _one_spelling(path: str) -> str:
-    """A path with slashes, its accents as one letter each: systems differ in both."""
+    """A path with slashes and composed accents: systems differ in both."""
     return unicodedata.normalize("NFC", path.replace("\\", "/"))
 
 
@@ -533,16 +533,16 @@ def _without_ending(path: str) -> str:
 
 N_AXES = 128
 _NONE = -128
-MAX_TRACKS = 10_000  # that the space is made from; where there are more, a random choice
-MAX_DEVIATIONS = 2.0  # where features are cut off, in deviations from their mean
-MAX_GROWTH = 1.1  # the factor by which a library may grow or shrink before its space is made again
+MAX_TRACKS = 10_000  # tracks that the space is made from; if there are more, a random sample
+MAX_DEVIATIONS = 2.0  # where features are clipped, in deviations from their mean
+MAX_GROWTH = 1.1  # how much a library may grow or shrink before its space is made again
 ROUNDING = 1e-9
 FULL = 127  # the length of a vector
 _PAGE = 4096  # tracks at a time
 
 
 def find_extractor(connection: sa.Connection, key: str | None) -> tuple[int, int]:
-    """(number, n_features) of an extractor by its key, or of the last one by its name; else 0."""
+    """(number, n_features) of the extractor with this key, or the last with this name; else 0."""
     query = (
         sa.select(extractor.c.id, extractor.c.n_features)
         .where(sa.or_(extractor.c.key == key, extractor.c.name == key))
@@ -568,13 +568,13 @@ def _register(connection: sa.Connection, key: str, n_features: int) -> int:
         return database.key_of(connection.execute(sa.insert(extractor).values(values)))
     if row[1] != n_features:
         raise LibraryError(
-            f"The extractor {key!r} gives {row[1]} features a track, got {n_features}."
+            f"The extractor {key!r} gives {row[1]} features per track, got {n_features}."
         )
     return int(row[0])
 
 
 def _read_vectors(connection: sa.Connection, number: int) -> tuple[Ids, Vectors]:
-    """The tracks that have vectors of an extractor (n,), ascending, and these, (n, N_AXES)."""
+    """The tracks that have an extractor's vectors (n,), ascending, and the vectors, (n, N_AXES)."""
     query = sa.select(sound_vector.c.block, sound_vector.c.vectors)
     query = query.where(sound_vector.c.extractor_id == number).order_by(sound_vector.c.block)
     found = [(row.block * BLOCK, row.vectors) for row in connection.execute(query)]
@@ -587,7 +587,7 @@ def _read_vectors(connection: sa.Connection, number: int) -> tuple[Ids, Vectors]
 def _write_vectors(
     connection: sa.Connection, number: int, ids: Ids, vectors: Vectors | None = None
 ) -> None:
-    """Store the vectors (n, N_AXES) of tracks (n,), in place of what these had; None drops them."""
+    """Store the vectors (n, N_AXES) of tracks (n,), replacing the old ones; None drops them."""
     blocks = ids // BLOCK
     for block in np.unique(blocks).tolist():
         here = blocks == block
@@ -612,7 +612,7 @@ class SoundSpace(NamedTuple):
 
     mean: Doubles  # (n_features,)
     deviation: Doubles  # (n_features,), infinite for a constant feature
-    centre: Doubles  # (n_features,) the mean of what is cut off at `MAX_DEVIATIONS`
+    centre: Doubles  # (n_features,) the mean after clipping at `MAX_DEVIATIONS`
     axes: Doubles  # (n_features, at most N_AXES)
 
     @classmethod
@@ -663,7 +663,7 @@ def update_sound_vectors(library: Library, progress: Progress | None = None) -> 
             space = SoundSpace.fitted(library.tracks.features(chosen, extractor=key)[1])
             arrays = {name: np.ascontiguousarray(one) for name, one in space._asdict().items()}
             values = {"extractor_id": number, "n_tracks": len(ids), "arrays": save(arrays)}
-            # The vectors of the former space are invalid.
+            # Vectors in the former space are invalid.
             for table, rows in ((sound_vector, []), (sound_space, [values])):
                 database.replace_rows(connection, table, rows, table.c.extractor_id == number)
         for start in range(0, len(ids), _PAGE):
@@ -681,7 +681,7 @@ class SoundVectors(NamedTuple):
 
     @classmethod
     def of(cls, library: Library) -> Self:
-        """Those of all tracks that have any."""
+        """The sounds of all tracks that have vectors."""
         key = library.settings.get(EXTRACTOR)
         with library.connect() as connection:
             return cls(*_read_vectors(connection, find_extractor(connection, key)[0]))
@@ -691,11 +691,11 @@ class SoundVectors(NamedTuple):
         return np.flatnonzero(np.isin(ids, self.ids))
 
     def at(self, ids: Ids) -> Doubles:
-        """The vectors of tracks that have them, of length 1, (n, N_AXES)."""
+        """The vectors of these tracks, which must have them, scaled to length 1, (n, N_AXES)."""
         return self.vectors[np.searchsorted(self.ids, ids)] / float(FULL)
 
     def cosines(self, track_id: int) -> Floats:
-        """The cosine of each track with one of them, (n,)."""
+        """The cosine of each track with one track, (n,)."""
         row = int(np.searchsorted(self.ids, track_id))
         if row == len(self.ids) or self.ids[row] != track_id:
             raise LibraryError(
@@ -713,7 +713,7 @@ class SoundVectors(NamedTuple):
 
 
 def current_space(library: Library) -> SoundSpace | None:
-    """The space in use; None if there is none yet."""
+    """The space in use; None if it has not been made yet."""
     key = library.settings.get(EXTRACTOR)
     with library.connect() as connection:
         return _load(connection, find_extractor(connection, key)[0])[1]

@@ -203,7 +203,7 @@ def test_an_edit_that_keeps_size_and_time_is_not_lost(tmp_path, monkeypatch, kin
         def edit(_, edited=edited, status=status):
             edited.append(edit_in_place(song, status))
 
-        with pytest.raises(FileTagError, match="changed it meanwhile"):
+        with pytest.raises(FileTagError, match="changed it during the write"):
             work(song, keep=edit)
         assert song.read_bytes() == edited[0]
         assert list(tmp_path.iterdir()) == [song]

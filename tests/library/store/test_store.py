@@ -109,7 +109,7 @@ def test_features_come_back_in_the_order_asked_and_extractors_are_kept_apart(lib
     )
     assert library.tracks.features(ids, extractor="paper")[1].tolist() == [[1, 2], [3, 4]]
     assert library.tracks.features(ids, extractor="other")[0].tolist() == []
-    with pytest.raises(LibraryError, match="'paper@new' gives 2 features a track, got 3"):
+    with pytest.raises(LibraryError, match="'paper@new' gives 2 features per track, got 3"):
         library.tracks.put_features(ids[:1], [[1, 2, 3]], extractor="paper@new")
     with pytest.raises(LibraryError, match="'matrix' must have a row for each"):
         library.tracks.put_features(ids[:1], [[1], [2]], extractor="x")
