@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float32]
 Doubles = NDArray[np.float64]
-Numbers = NDArray[np.floating]  # of single or of double precision
+Numbers = NDArray[np.floating]  # single or double precision
 Integers = NDArray[np.int64]
 Ids = Integers
 Codes = NDArray[np.int32]

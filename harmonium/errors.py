@@ -39,7 +39,7 @@ class DataError(HarmoniumError, ValueError):
 
 
 class UnknownTagError(DataError):
-    """A tag that no track has, and no model knows."""
+    """A tag that no track has and no model knows."""
 
 
 class DatasetNotFoundError(HarmoniumError):
@@ -59,7 +59,7 @@ class LibraryError(HarmoniumError):
 
 
 class NoLibraryError(LibraryError):
-    """A place where there is no library yet."""
+    """A place without a library."""
 
 
 class NotInLibraryError(LibraryError):
@@ -71,7 +71,7 @@ class ModelFileError(HarmoniumError, ValueError):
 
 
 class ServerError(HarmoniumError):
-    """A server of another program that cannot be reached, or refuses something."""
+    """Another program's server that cannot be reached, or refuses something."""
 
 
 class HarmoniumWarning(UserWarning):
@@ -91,7 +91,7 @@ class TrainingInterrupted(TrainingWarning):
 
 
 def nearest_names(name: object, known: Collection[str], *, n: int = 1) -> list[str]:
-    """At most ``n`` of the known names, the most similar first; capitals do not count."""
+    """At most ``n`` of the known names, the most similar first, ignoring case."""
     from difflib import get_close_matches  # only when something went wrong
 
     folded: dict[str, str] = {}
@@ -108,7 +108,7 @@ def did_you_mean(
     examples: int = 0,
     quote: Callable[[str], str] = repr,
 ) -> str:
-    """A hint to end a message with: the ``n`` most similar names, else ``examples`` of others."""
+    """A hint to end a message with: the ``n`` most similar names, else some ``examples``."""
     if near := nearest_names(name, known, n=n):
         return f" Did you mean {' or '.join(map(quote, near))}?"
     listed = ", ".join(map(quote, sorted(known)[:examples]))
@@ -116,7 +116,7 @@ def did_you_mean(
 
 
 def counted(number: int, what: str) -> str:
-    """A number of things in words, such as "1 track" or "1,200 tracks"."""
+    """A count in words, such as "1 track" or "1,200 tracks"."""
     return f"{number:,} {what}{'' if number == 1 else 's'}"
 
 

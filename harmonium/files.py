@@ -32,8 +32,8 @@ PathLike = str | os.PathLike[str]
 
 @contextmanager
 def atomic_file(path: Path) -> Iterator[BinaryIO]:
-    """A new binary file that takes the name ``path`` once the block ends and it is on the disk."""
-    # Where the block raises, the old file stays, and nothing is left behind. A link stays one.
+    """A new binary file; it takes the name ``path`` when the block ends and it is on the disk."""
+    # If the block raises, the old file stays and nothing is left behind. A link stays a link.
     path = Path(os.path.realpath(path))
     part = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
     try:
@@ -48,18 +48,18 @@ def atomic_file(path: Path) -> Iterator[BinaryIO]:
         with suppress(OSError):
             part.unlink(missing_ok=True)
         if isinstance(error, OSError) and not error.filename:
-            error.filename = os.fspath(path)  # a full disk does not say which file was too much
+            error.filename = os.fspath(path)  # the error of a full disk does not name the file
         raise
 
 
 def write_atomically(path: Path, content: bytes) -> None:
-    """Write a file; at any moment there is the old one or the new one."""
+    """Write a file so that at any moment either the old or the new one is there."""
     with atomic_file(path) as file:
         file.write(content)
 
 
 def check_writable(path: PathLike, endings: Sequence[str] = ()) -> None:
-    """Refuse, before any work, a file of another ending, or in a missing or read-only folder."""
+    """Before any work, refuse a file with another ending, or in a missing or read-only folder."""
     file = Path(path)
     if endings and file.suffix.lower() not in endings:
         raise DataError(f"'{readable(file)}' must end in {' or '.join(endings)}.")
@@ -79,7 +79,7 @@ def check_writable(path: PathLike, endings: Sequence[str] = ()) -> None:
 
 def open_file(path: PathLike) -> BinaryIO:
     """Open a file to read it; an OSError if it is a folder, a pipe or a device."""
-    # Opening a pipe would wait for whoever writes to it, and one can take a file's place any time.
+    # Opening a pipe would wait for its writer, and a pipe can take a file's place at any time.
     flags = (getattr(os, name, 0) for name in ("O_NONBLOCK", "O_BINARY", "O_CLOEXEC"))
     descriptor = os.open(path, os.O_RDONLY | sum(flags))
     if stat.S_ISREG(os.fstat(descriptor).st_mode):
@@ -89,10 +89,10 @@ def open_file(path: PathLike) -> BinaryIO:
 
 
 def try_lock(descriptor: int, *, wait: bool = False) -> bool:
-    """Lock an open file; False where another process holds the lock and we do not wait for it.
+    """Lock an open file; False if another process holds the lock and we do not wait for it.
 
-    The lock ends when the file is closed, however the process ends. Where the system has no locks,
-    the file counts as locked.
+    The lock ends when the file is closed, however the process ends. If the system has no locks, the
+    file counts as locked.
     """
     try:
         if fcntl is not None:
@@ -108,7 +108,7 @@ def try_lock(descriptor: int, *, wait: bool = False) -> bool:
 
 @contextmanager
 def temporary_folder(prefix: str) -> Iterator[Path]:
-    """A temporary folder; those with the same prefix that killed processes left are removed."""
+    """A temporary folder; also removes folders with this prefix that killed processes left."""
     for old in Path(tempfile.gettempdir()).glob(f"{prefix}*"):
         with suppress(OSError), (old / "lock").open("r+b") as lock:
             if try_lock(lock.fileno()):
@@ -120,7 +120,7 @@ def temporary_folder(prefix: str) -> Iterator[Path]:
 
 
 def enable_write_ahead_log(database: sqlite3.Connection, seconds: float) -> None:
-    """Let readers and a writer of SQLite work at once; it does not always wait for that itself."""
+    """Let SQLite's readers and writer work at once; waits for the lock, which SQLite may not."""
     end = time.monotonic() + seconds
     while True:
         try:
@@ -133,7 +133,7 @@ def enable_write_ahead_log(database: sqlite3.Connection, seconds: float) -> None
 
 
 def read_toml(path: Path, what: str) -> dict[str, Any]:
-    """What a TOML file holds; a DataError that begins with ``what`` if it cannot be read."""
+    """A TOML file's contents; a DataError that begins with ``what`` if it cannot be read."""
     try:
         return tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
@@ -143,7 +143,7 @@ def read_toml(path: Path, what: str) -> dict[str, Any]:
 
 
 def read_secret(path: Path, what: str) -> str:
-    """The first line of a file that has a token or a password."""
+    """The first line of a file with a token or a password."""
     try:
         lines = path.expanduser().read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
@@ -158,7 +158,7 @@ def user_data_folder() -> Path:
 
 
 def user_cache_folder() -> Path:
-    """The folder for what can be computed again: $HARMONIUM_CACHE, or the system's."""
+    """The folder for what can be computed again: $HARMONIUM_CACHE, or the system's cache folder."""
     if named := os.environ.get("HARMONIUM_CACHE"):
         return Path(named).expanduser()
     return user_cache_path("harmonium", appauthor=False, opinion=False)
@@ -166,7 +166,7 @@ def user_cache_folder() -> Path:
 
 def absolute_path(path: PathLike) -> str:
     """The path as libraries store it: absolute, ~ expanded, without "..", links kept."""
-    # ".." after a link leads to the folder above its target, as it does for the system.
+    # ".." after a link leads to the folder above the link's target, as the system has it.
     name = os.path.expanduser(path)  # noqa: PTH111
     if ".." not in name:
         return os.path.abspath(name)  # noqa: PTH100

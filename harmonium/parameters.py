@@ -1,9 +1,9 @@
 """Parameters of estimators, each written once: its type, default, allowed values and description.
 
-A class decorated with :func:`estimator` gets from its annotated fields, and from those of its
-bases, what scikit-learn wants in three places: ``__init__``, which only stores them;
-``_parameter_constraints``, by which ``fit`` checks them; and their part of the docstring, in the
-place of ``{parameters}``. ``{attributes}`` stands for ``_attributes`` of the class or its bases.
+From the annotated fields of a class and its bases, :func:`estimator` makes what scikit-learn wants
+in three places: ``__init__``, which only stores them; ``_parameter_constraints``, by which ``fit``
+checks them; and their part of the docstring, which replaces ``{parameters}``. ``{attributes}``
+stands for the class's or its bases' ``_attributes``.
 
 >>> @estimator
 ... class Model:
@@ -35,7 +35,7 @@ from typing import (
 
 from sklearn.utils._param_validation import Interval, StrOptions
 
-# A type, and constraints of scikit-learn of which one must hold.
+# A type, and scikit-learn's constraints; one of them must hold.
 Positive = Annotated[float, Interval(Real, 0, None, closed="neither")]
 NotNegative = Annotated[float, Interval(Real, 0, None, closed="left")]
 Share = Annotated[float, Interval(Real, 0, 1, closed="left")]
@@ -50,8 +50,8 @@ Class = TypeVar("Class", bound=type)
 def parameter(doc: str = "", *, default: Any, like: Any = None, kw_only: bool = True) -> Any:
     """A parameter of an estimator, whose allowed values follow from the annotation.
 
-    Without a description it has that of the base class, or of the estimator that it is ``like``.
-    It may be given by position if not ``kw_only``.
+    Without a description, it has the one from the base class, or from the estimator that it is
+    ``like``. It may be given by position if not ``kw_only``.
     """
     metadata = {"doc": " ".join(doc.split()), "like": like}
     return field(default=default, kw_only=kw_only, metadata=metadata)
@@ -67,14 +67,14 @@ def estimator(cls: Class) -> Class:
     for f in (f for base in reversed(bases) for f in fields(base)):
         like, doc = f.metadata["like"], f.metadata["doc"]
         docs[f.name] = doc or (like._descriptions[f.name] if like else docs[f.name])
-    # those of the class itself come first, then those of its bases
+    # the class's own come first, then its bases'
     names = dict.fromkeys(n for base in bases for n in base.__annotations__ if n in found)
     ordered = sorted((found[name] for name in names), key=lambda f: bool(f.kw_only))
     cls._descriptions = docs  # type: ignore[attr-defined]
     cls._parameter_constraints = {  # type: ignore[attr-defined]
         f.name: [rule for kind in _kinds(f.type) for rule in _rules(kind)] for f in ordered
     }
-    if cls.__doc__:  # there is none under python -OO
+    if cls.__doc__:  # it is None under python -OO
         text = "\n".join(
             f"{f.name} : {' or '.join(map(_type_name, _kinds(f.type)))}, default={f.default!r}\n"
             + indent(fill(docs[f.name], width=92), " " * 4)
@@ -91,7 +91,7 @@ def _kinds(hint: Any) -> tuple[Any, ...]:
 
 
 def _rules(kind: Any) -> list[Any]:
-    """What scikit-learn checks of a type."""
+    """What scikit-learn checks for a type."""
     if get_origin(kind) is Annotated:
         return list(kind.__metadata__)
     if get_origin(kind) is Literal:

@@ -1,28 +1,28 @@
 """What people say about tracks, what follows from it, and what the model learns from it at once.
 
-What a person says about a track is saved as a change. `complete_track` is what it means for the
-track's other tags, by the model. `learn_answers` works out, from the answers in force that the
-model in use has not been trained with, within about a second:
+What a person says about a track is saved as a change. `complete_track` says what the model makes of
+it for the track's other tags. `learn_answers` takes the current answers that the model in use was
+not trained with and works out, within about a second:
 
-1. What each tag that was answered gains on all tracks. Its log-odds f = m + b + wᵀv are those of
-   the model, m, and a linear function of how a track sounds, v (`store.tracks`), with b ~ N(0, 1)
-   and w ~ N(0, I): the most probable ones given the answers. They are scaled down so that the
-   expected number of tracks with the tag changes by no more than the answers say (`max_change`).
+1. What each answered tag gains on all tracks. Its log-odds f = m + b + wᵀv are the model's, m, plus
+   a linear function of how a track sounds, v (`store.tracks`), with b ~ N(0, 1) and w ~ N(0, I):
+   the most probable b and w given the answers. They are scaled down so that the expected number of
+   tracks with the tag changes by no more than the answers say (`max_change`).
 2. The same for a word that the model was not trained with, once five tracks have it. There is no m
    then, and tracks that nobody has said anything about count as tracks without the word; together
    they weigh three times the tracks that have it.
 3. What follows, by the model, from what people said about a track for its other tags.
 
 Answers to questions are a sample. What people say unasked is not: they say it because it is true,
-or because the model is wrong. So such answers have a bias of their own, which is not used, and do
-not change b.
+or because the model is wrong. So such answers get a separate bias, which is not used, and do not
+change b.
 
 All of it follows from the answers, so undoing one and learning again restores the earlier state.
 
-A person is asked about tracks that the model is unsure of. The doubt about a tag of a track is how
-near the log-odds of its probability are to those of the tag's threshold: there an answer decides.
-Each chosen question makes others about its tag and artist wait, so that questions vary; those about
-built-in tags wait for those about one's own.
+A person is asked about tracks that the model is unsure of. The doubt about a track's tag is how
+near its log-odds are to those of the tag's threshold, where an answer decides. Each chosen question
+makes others about its tag and artist wait, so that questions vary; own tags come before built-in
+ones.
 """
 
 import hashlib
@@ -63,24 +63,24 @@ from harmonium.library.tagger import (
 )
 
 ME = "me"  # the default person
-MAX_MOVED = 8  # tags that an answer moved most, which are named
+MAX_MOVED = 8  # tags to name that an answer moved most
 MIN_MOVE = 0.02  # the smallest change of a probability that counts as a move
 MAX_ANSWERS = 200  # the latest answers of a tag that count
 MAX_JUDGED = 50  # the latest answers that are guessed from those before them
 N_CANDIDATES = 20  # the most doubtful questions among which each one is chosen
-OWN_FIRST = 2.0  # what questions about tags that were learnt here are ahead of built-in ones
-PENALTY = 0.25  # what further questions of the same tag or artist lose, in log-odds
+OWN_FIRST = 2.0  # the lead of questions about tags learnt here over built-in ones
+PENALTY = 0.25  # what further questions about the same tag or artist lose, in log-odds
 N_UNSAID = 100  # tracks without any opinion that count as examples without a new word
-UNSAID_WEIGHT = 3.0  # of all these tracks, in tracks that have the word; chosen on 4Q
+UNSAID_WEIGHT = 3.0  # of all these together, in tracks that have the word; chosen on 4Q
 NEW_THRESHOLD = 0.5
-MAX_OTHERS = 2000  # tracks by which the expected number of tracks with a tag is estimated
-HALF_WEIGHT = 5.0  # an answer counts half if the model learnt the tag from so many tracks with it
-CHANCE = 1.5  # √n times the mean residual of n answers that may be chance: three standard errors
+MAX_OTHERS = 2000  # sample that estimates the expected number of tracks with a tag
+HALF_WEIGHT = 5.0  # an answer counts half if the model learnt the tag from this many tracks with it
+CHANCE = 1.5  # √n times the mean residual of n answers that chance explains: three standard errors
 
 
 @dataclass(frozen=True)
 class TagOfTrack:
-    """A tag of a track, and what is known about it."""
+    """A track's tag, and what is known about it."""
 
     tag: str
     shown: str  # as this library spells it
@@ -133,11 +133,11 @@ def tags_by_sound(
 
 @dataclass(frozen=True)
 class CompletedTag:
-    """A tag, given what is known of others."""
+    """A tag, given what is known about others."""
 
     tag: str
     probability: float
-    before: float  # what is stored: by the sound, and by what was saved of the track before
+    before: float  # as stored: from the sound, and from what was saved about the track before
 
 
 @dataclass(frozen=True)
@@ -151,8 +151,8 @@ class Completion:
 def complete_track(
     snapshot: Snapshot, track_id: int, yes: Collection[str], no: Collection[str], person: str
 ) -> Completion:
-    """What the model says about a track, given a person's whole answer, and what others say."""
-    # What the person said before does not count. Tags that the model does not know change nothing.
+    """What the model says about a track, given all of a person's answers and what others say."""
+    # What the person said before does not count. Tags unknown to the model change nothing.
     tagger, x, observed = observed_track(snapshot, track_id, yes, no, person)
     before = snapshot.probabilities(np.array([track_id]))[0]
     if len(before) != len(tagger.tags) or np.isnan(before).any():
@@ -170,8 +170,8 @@ def complete_track(
 def observed_track(
     snapshot: Snapshot, track_id: int, yes: Collection[str], no: Collection[str], person: str
 ) -> tuple[Tagger, Floats, Floats]:
-    """The model in use, the features of a track, (1, n_features), and its known tags, (n_tags,)."""
-    # These are 1 and 0 by a person's answer, and by what others agree on; else NaN.
+    """The model in use, a track's features, (1, n_features), and its known tags, (n_tags,)."""
+    # Tags are 1 or 0 by a person's answer or by what others agree on; else NaN.
     tagger = snapshot.needed_tagger()
     opinions = snapshot.library.opinions.of_track(track_id)
     others = [(who, track_id, tag, value) for who, tag, value in opinions if who != person]
@@ -194,7 +194,7 @@ def observed_track(
 class Said:
     """What a person said about tracks."""
 
-    change: int | None  # None if they had said all of it before
+    change: int | None  # None if nothing is new
     tracks: list[Track]
     moved: list[CompletedTag]  # the other tags of a single track, most moved first
 
@@ -206,7 +206,7 @@ def say(
     person: str = ME,
     change: int | None = None,
 ) -> Said:
-    """Save what a person says about tracks, like `keep_said`; and what follows from it."""
+    """Save what a person says about tracks, like `keep_said`, and work out what follows."""
     before = library.snapshot()
     number = keep_said(library, [one.id for one in tracks], *answers, person=person, change=change)
     moved: list[CompletedTag] = []
@@ -234,8 +234,8 @@ def keep_said(
 ) -> int | None:
     """Save what a person says about tracks; the number of the change, None if nothing is new.
 
-    It replaces what they said before about the same tags, and what the tracks' files say to the
-    contrary.
+    It replaces what they said before about the same tags, and anything in the tracks' files that
+    contradicts it.
     """
     tracks = library.tracks.many(ids)
     words = ", ".join([*yes, *(f"-{tag}" for tag in no)])
@@ -257,7 +257,7 @@ def read_said(words: Iterable[str]) -> tuple[list[str], list[str]]:
     absent = [part.removeprefix("-").strip() for part in parts if part.startswith("-")]
     present = [part for part in parts if not part.startswith("-")]
     if not parts and any(word.strip() for word in words):
-        raise DataError("A minus alone is not a tag. Put it before one: -live")
+        raise DataError("A minus alone is not a tag. Put it before a tag: -live")
     return present, absent
 
 
@@ -275,12 +275,12 @@ class QuickReport:
 def learn_answers(library: Library, progress: Progress | None = None) -> QuickReport:
     """Let the model in use learn from the answers since it was trained, within about a second.
 
-    To be called after answers have begun or ended. Threads and processes may call it at any time:
-    what is stored follows from the answers that are in force at the end.
+    Call it after answers have begun or ended. Threads and processes may call it at any time: what
+    is stored follows from the answers in force at the end.
     """
     began = time.perf_counter()
     update_sound_vectors(library, progress)
-    for _ in range(3):  # answers may come meanwhile
+    for _ in range(3):  # answers may arrive during this
         before = library.version().change
         with library.reading():
             model = library.models.current()
@@ -311,13 +311,13 @@ def learn_answers(library: Library, progress: Progress | None = None) -> QuickRe
 
 
 def answers_since(library: Library, model: StoredModel) -> dict[str, pl.DataFrame]:
-    """Tag → the answers of people that a model was not trained with, in order of time.
+    """Tag → people's answers that a model was not trained with, in order of time.
 
-    Of tags that were learnt from the library those given since; of others all: the built-in model
-    has learnt from none, and words that were too rare to be learnt have not been, either.
+    For tags learnt from the library, only answers given since; for others, all of them: the
+    built-in model has learnt from none, nor have words that were too rare to be learnt.
 
-    The columns: track, y (1 or 0, as people agree), asked (whether it was asked for), by (the
-    change), id (the later, the larger).
+    The columns: track, y (1 or 0, as people agree), asked (whether it answers a question), by (the
+    change), id (larger is later).
     """
     query = (
         sa.select(opinion.c.id, opinion.c.track_id, tag.c.name, opinion.c.at, opinion.c.begun_by)
@@ -361,18 +361,18 @@ class TagExamples(NamedTuple):
     vectors: Doubles  # (n, N_AXES)
     answers: pl.DataFrame
     has_model: bool  # whether the model was trained with the tag
-    n_learnt: int = 0  # tracks of the library with the tag that the model learnt it from
+    n_learnt: int = 0  # tracks with the tag in this library that the model learnt from
     n_others: int = 0  # tracks without an answer
     others: tuple[Doubles, Doubles] = (np.empty(0), np.empty((0, 0)))  # offset, vectors of some
 
     def digest(self, more: str) -> str:
-        """Of what is learnt from."""
+        """The digest of what is learnt from."""
         parts = (self.ids, self.y, self.asked, self.weight, self.offset.round(6))
         data = b"".join(part.tobytes() for part in parts)
         return _digest(data + f"{more} {SOUND_DEVIATION} {BIAS_DEVIATION} {CHANCE}".encode())
 
     def fitted(self, n: int | None = None) -> tuple[Doubles, float]:
-        """What the first n examples, or all, teach: a weight each, and what all tracks gain."""
+        """What the first n examples, or all, teach: a weight for each, and what all tracks gain."""
         y, asked, offset, V = self.y[:n], self.asked[:n], self.offset[:n], self.vectors[:n]
         weights = fit_answers(kernel(V, asked), y, offset, self.weight[:n])
         bias = BIAS_DEVIATION**2 * float(weights[asked].sum())
@@ -400,7 +400,7 @@ def _digest(data: bytes) -> str:
 def _lessons(
     library: Library, model: StoredModel, sounds: SoundVectors, answers: Mapping[str, pl.DataFrame]
 ) -> Iterator[tuple[str, int, TagExamples]]:
-    """(tag, place, examples) of each tag that can learn; new words come after all others."""
+    """(tag, place, examples) of each tag that can learn; new words come last."""
     trained, n_new = model.as_trained(), 0
     places = {name: j for j, name in enumerate(trained.vocabulary)}
     learnt_from = {one["tag"]: one.get("examples", 0) for one in model.report.get("tags", [])}
@@ -478,11 +478,11 @@ def fit_answers(K: Doubles, y: Doubles, offset: Doubles, weight: Doubles) -> Dou
 
 
 def max_change(residuals: Doubles, asked: Mask, n_others: int, n_learnt: int) -> float:
-    """By how much the expected number of other tracks with a tag may change, at most.
+    """The most by which the expected number of other tracks with a tag may change.
 
-    By |Σ r|, what the answers themselves say, r = y - p. And by N (|mean r| - `CHANCE` / √n) where
-    the n answers that were asked for are further off than chance allows: then the model is wrong
-    about the N others, too. By less if the model learnt the tag from many tracks of the library.
+    By |Σ r|, what the answers themselves say, r = y - p. And by N (|mean r| - `CHANCE` / √n) if the
+    n answers to questions are further off than chance allows: then the model is wrong about the N
+    others, too. By less if the model learnt the tag from many tracks in the library.
     """
     most = abs(residuals.sum())
     if n := int(asked.sum()):
@@ -508,8 +508,8 @@ def _scale(before: Doubles, gained: Doubles, most: float) -> float:
 def _completed(
     library: Library, model: StoredModel, tracks: Ids, stored: Mapping[int, tuple[str, Steps]]
 ) -> tuple[dict[int, str], Steps]:
-    """Track → digest of what was said; and what follows from it by the model alone, a row each."""
-    # The tags that were said have what the sound alone says, by which search puts tracks in order.
+    """Track → digest of what was said; and what the model alone makes of it, one row each."""
+    # Tags that people set keep the sound's probability, which search uses to order tracks.
     places = {name: j for j, name in enumerate(model.as_trained().vocabulary)}
     said = agreed_tags(library.opinions.triples(tracks), library.genres()) if len(tracks) else {}
     observed = {
@@ -541,7 +541,7 @@ def _completed(
 def _with_gains(
     rows: Steps, tracks: Ids, refinements: Sequence[Refinement], sounds: SoundVectors, n: int
 ) -> Steps:
-    """The rows with what the first n tags gained, those that the model was trained with."""
+    """The rows plus what the first n tags, which the model was trained with, gained."""
     tags = [one for one in refinements if one.place < n]
     here = sounds.rows(tracks) if len(tracks) else np.empty(0, np.intp)
     if not tags or not len(here):
@@ -554,11 +554,11 @@ def _with_gains(
 
 
 class Improvement(NamedTuple):
-    """How well answers were predicted before they were given."""
+    """How well the model predicted answers before they were given."""
 
     n: int  # answers about tags that the model was trained with
     right_before: int  # how many the model guesses right as it was trained
-    right_now: int  # how many it guesses right with what the answers before each of them taught
+    right_now: int  # how many it guesses right after learning from the answers before each
 
     @property
     def text(self) -> str:
@@ -567,16 +567,16 @@ class Improvement(NamedTuple):
             return "No answers yet that show what was learnt."
         before, now = f"{self.right_before:,}", f"{self.right_now:,}"
         return (
-            f"Of {counted(self.n, 'answer')}, the model as it was trained predicts {before} right; "
-            f"with what it learnt from the answers before each, {now}."
+            f"Of {counted(self.n, 'answer')}, the model as trained predicts {before} right; "
+            f"after learning from the answers before each, {now}."
         )
 
 
 def improvement(library: Library, change_id: int | None = None) -> Improvement | None:
-    """What learning from answers has gained: each is predicted from the earlier ones alone.
+    """How much learning from answers has helped: each is predicted from the earlier ones alone.
 
-    Of the latest answers to questions, at most `MAX_JUDGED`, of one change or of all; None if there
-    are none to be judged by.
+    For the latest answers to questions, at most `MAX_JUDGED`, of one change or of all; None if
+    there are none.
     """
     update_sound_vectors(library)
     with library.reading():
@@ -604,7 +604,7 @@ def improvement(library: Library, change_id: int | None = None) -> Improvement |
 
 
 def _guesses(examples: TagExamples, which: Places, threshold: np.float32) -> Mask:
-    """For some answers, (n, 2) whether the model was right, and what was learnt before them."""
+    """For some answers, (n, 2): whether the model was right as trained, and after learning."""
     y, m, V = examples.y, examples.offset, examples.vectors
     level = float(log_odds(np.array(threshold)))
     found = np.empty((len(which), 2), bool)
@@ -617,7 +617,7 @@ def _guesses(examples: TagExamples, which: Places, threshold: np.float32) -> Mas
 
 @dataclass(frozen=True)
 class Doubt:
-    """A tag of a track about which the model is uncertain."""
+    """A track's tag about which the model is uncertain."""
 
     track: Track
     tag: str
@@ -631,7 +631,7 @@ def doubtful(
     library: Library, tag: str | None = None, *, n: int = 20, skip: Collection[tuple[int, str]] = ()
 ) -> list[Doubt]:
     """The n questions that the model is least sure of, see `Library.doubts`."""
-    # People have not answered them yet; a track is asked about once.
+    # Only questions that nobody has answered; each track is asked about once.
     snapshot = library.snapshot()
     model = snapshot.model
     if not model.id:
@@ -662,7 +662,7 @@ def doubtful(
 def _most_doubtful(
     snapshot: Snapshot, model: StoredModel, name: str, most: int, skip: Collection[tuple[int, str]]
 ) -> tuple[Ids, Steps, Floats]:
-    """Tracks where a tag is least certain, what the model says about them, and the doubt."""
+    """The tracks where a tag is least certain, their probabilities, and the doubts."""
     place, found = snapshot.places[name], snapshot.predictions
     steps = found.steps[place]
     level = log_odds(model.thresholds[[place]])[0]
@@ -679,14 +679,14 @@ def _most_doubtful(
 
 
 _LOG_ODDS = log_odds(unpacked(np.arange(65535, dtype=np.uint16)))
-_LOG_ODDS = np.append(_LOG_ODDS, np.float32(-np.inf))  # of a track that has no probability
+_LOG_ODDS = np.append(_LOG_ODDS, np.float32(-np.inf))  # for a track without a probability
 
 
 def answer_doubt(
     library: Library, track_id: int, tag: str, fits: bool, person: str, change: int | None
 ) -> int:
-    """Save a person's answer about one tag of a track, see `Library.answer`; the change."""
-    # A `LibraryError` if ``change`` is not a review, or is being undone.
+    """Save a person's answer about one tag of a track, see `Library.answer`; returns the change."""
+    # Raises a `LibraryError` if ``change`` is not a review, or is being undone.
     library.tracks.get(track_id)
     with library.begin() as connection:
         if change is not None and library.changes.get(change).command != REVIEW:
@@ -703,7 +703,7 @@ def answer_doubt(
 
 
 def _spread(doubt: Floats, ids: Ids, tags: Ids, artists: NDArray[np.str_], n: int) -> list[int]:
-    """Places of the questions to ask, greedily the most doubtful after waiting."""
+    """Places of the questions to ask: greedily, the most doubtful after waiting."""
     score = doubt.astype(np.float64)
     chosen: list[int] = []
     while len(chosen) < n and len(score) and np.isfinite(score).any():

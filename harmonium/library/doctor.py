@@ -14,12 +14,12 @@ from harmonium.library.store.opinions import judge, label_matrix, only_answered_
 from harmonium.library.store.tracks import Track
 from harmonium.library.tagger import Tagger
 
-MIN_SURPRISE = 1.0  # for a label to be shown: it is e times less probable than usual
-MIN_LENGTH = 5  # minimum length of a word: in shorter ones, one letter too often makes another word
+MIN_SURPRISE = 1.0  # needed for a label to be shown: e times less probable than usual
+MIN_LENGTH = 5  # minimum length of a word: in shorter ones, one letter often makes another word
 
 
 class Doubt(NamedTuple):
-    """What people say about a track, and the model finds surprising."""
+    """A tag by people that surprises the model."""
 
     track: Track
     tag: str
@@ -47,7 +47,7 @@ class Health:
     copies: list[tuple[str, Track]]  # (path, track): files with the same sound as a track
     recordings: list[list[Track]]  # same artist and title, different sound: perhaps the same
     unused: list[str]  # tags that are no longer used
-    once: list[str]  # tags of a single track
+    once: list[str]  # tags on a single track
     spellings: list[Spellings]
     doubts: list[Doubt] | None  # None without a model
 
@@ -57,7 +57,7 @@ class Health:
         return not self.unreadable and not self.missing
 
     def to_dict(self) -> dict[str, Any]:
-        """For JSON; a track is its path, and that of a doubt also has its number, `id`."""
+        """For JSON; a track is its path, and a doubt also has the track's number, `id`."""
         doubts = self.doubts
         return {
             "unreadable": [{"path": one.path, "reason": one.reason} for one in self.unreadable],
@@ -73,7 +73,7 @@ class Health:
 
 
 def examine(library: Library, *, doubts: int = 20) -> Health:
-    """Look at all of a library, and at the ``doubts`` most surprising of people's tags."""
+    """Check a whole library, and list the ``doubts`` most surprising tags by people."""
     used = library.opinions.tags()
     counts = dict(zip(used["tag"].to_list(), used["n_tracks"].to_list(), strict=True))
     model = library.models.current()
@@ -100,11 +100,11 @@ def examine(library: Library, *, doubts: int = 20) -> Health:
 
 
 def find_doubts(library: Library, model: StoredModel, n: int) -> list[Doubt]:
-    """The n labels of the tracks learnt from that held-out probabilities contradict most.
+    """The n training labels that held-out probabilities contradict most.
 
     The surprise at a tag that was given is log(usual / p), and log((1 - usual) / (1 - p)) at one
-    that was not: how many times less probable the label is for a track that sounds like this than
-    for any track. Only tags that the model has learnt are judged.
+    that was not: how many times less probable the label is for a track with this sound than for any
+    track. Only tags that the model has learnt are judged.
     """
     if n == 0:
         return []
@@ -139,8 +139,8 @@ def surprises(Y: Floats, P: Floats, rates: Doubles) -> Doubles:
 
 
 def near_spellings(counts: Mapping[str, int]) -> list[Spellings]:
-    """Pairs of tags that differ in spaces, signs or a plural s only, or in one letter."""
-    # The pair whose rarer tag is on most tracks, by ``counts``, is first.
+    """Pairs of tags that differ only in spaces, signs or a plural s, or in one letter."""
+    # First the pair whose rarer tag is on most tracks, by ``counts``.
     keys: dict[str, set[str]] = {}
     for tag in counts:  # by what it has in common with others: itself, and itself less one letter
         plain = _letters_of(tag)
@@ -172,6 +172,6 @@ def _is_near(one: str, other: str) -> bool:
         a, b = a[1:], b[1:]
     while a and b and a[-1] == b[-1]:
         a, b = a[:-1], b[:-1]
-    if len(a) <= 1 and len(b) <= 1:  # one letter added, missing or another: 1980s is not 1990s
+    if len(a) <= 1 and len(b) <= 1:  # one letter added, missing or changed: 1980s is not 1990s
         return not (a + b).isdigit()
-    return len(a) == len(b) == 2 and a == b[::-1]  # two letters that have changed places
+    return len(a) == len(b) == 2 and a == b[::-1]  # two letters swapped

@@ -1,4 +1,4 @@
-"""What a person changes in a library: tags of tracks, names of tags, hidden tags, tracks.
+"""What a person changes in a library: the tags of tracks, tag names, hidden tags, and tracks.
 
 Each change can be undone.
 """
@@ -20,8 +20,8 @@ from harmonium.library.store.tracks import FORGOTTEN, named_tracks
 def forget(library: Library, ids: Sequence[int]) -> int | None:
     """Remove tracks from the library, with what people say about them; the number of the change.
 
-    Indexing skips their sounds from now on, wherever their files are. None if all of them were
-    forgotten before.
+    Indexing skips their sounds from now on, wherever their files are. Returns None if all were
+    already forgotten.
     """
     tracks = library.tracks.many(ids)
     with library.begin():
@@ -41,8 +41,8 @@ class RenamedTag:
     change: int
     old: str  # normalised, as the new name is
     new: str
-    n_moved: int  # what people said with the old name, and say with the new one now
-    n_dropped: int  # what they had said with both names: what they said with the new one stays
+    n_moved: int  # opinions that moved from the old name to the new one
+    n_dropped: int  # opinions dropped because the same person had used both names
     merged: bool  # whether the new name was a tag before
     needs_training: bool
     """Whether the model in use knew both: it predicts the new one as before, and the old one no
@@ -57,7 +57,7 @@ def rename_tag(library: Library, old: str, new: str) -> RenamedTag:
     if not after:
         raise DataError(f"The new name of a tag must have letters or digits, got {new!r}.")
     if before == after:
-        raise DataError(f"{old!r} and {new!r} are one tag, {before!r}, in two spellings.")
+        raise DataError(f"{old!r} and {new!r} are two spellings of one tag, {before!r}.")
 
     merged, kinds = after in snapshot.known, snapshot.kinds
     verb = "merged into" if merged else "renamed to"
@@ -78,7 +78,7 @@ def rename_tag(library: Library, old: str, new: str) -> RenamedTag:
 
 def hide_tags(library: Library, tags: Sequence[str]) -> int:
     """Hide tags: they are neither predicted, written nor learnt; the number of the change."""
-    # What people say about them stays, and can be searched for.
+    # People's opinions about them stay, and can be searched for.
     names = list(dict.fromkeys(_known(library, tag) for tag in tags))
     if hidden := library.hidden_tags().intersection(names):
         raise DataError(f"{min(hidden)!r} is hidden already; 'harmonium undo' shows it again.")

@@ -1,9 +1,9 @@
 """Tracks for other programs: a playlist, a document for Rekordbox, or a table.
 
-A playlist is extended M3U in UTF-8, which players take under the ending .m3u8. Rekordbox reads an
-XML document in which each track has its attributes and a playlist names some of them. The tags
-follow the file's own comment, between /* and */, as Rekordbox itself writes its MyTags there; the
-colour is that of the energy.
+A playlist is extended M3U in UTF-8, which players expect in a file that ends in .m3u8. Rekordbox
+reads an XML document in which each track has its attributes and a playlist names some of them. The
+tags follow the file's own comment, between /* and */, where Rekordbox writes its MyTags; the colour
+shows the energy.
 """
 
 import csv
@@ -26,19 +26,19 @@ TaggedTracks = Sequence[tuple[Track, Sequence[str], Mapping[str, float]]]
 
 PLAYLIST_ENDINGS = (".m3u8", ".m3u")
 COLOURS = ("0x0000FF", "0x25FDE9", "0x00FF00", "0xFFA500", "0xFF0000")
-"""Colours of Rekordbox for the energy, from the lowest fifth on: blue, turquoise, green, orange,
+"""Rekordbox's colours for the energy, from the lowest fifth up: blue, turquoise, green, orange,
 red."""
 
 _NOT_IN_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 def can_be_listed(track: Track) -> bool:
-    """Whether a playlist, which has a line for each file, can name the track's file."""
+    """Whether a playlist, with one line per file, can name the track's file."""
     return "\n" not in track.path and "\r" not in track.path
 
 
 def playlist(tracks: Iterable[Track], relative_to: Path | None = None) -> bytes:
-    """A playlist: a line about each track that can be listed, and its path."""
+    """A playlist: for each track that can be listed, a line about it and its path."""
     lines, folder = ["#EXTM3U"], None if relative_to is None else absolute_path(relative_to)
     for track in filter(can_be_listed, tracks):
         seconds = -1 if track.duration is None else round(track.duration)
@@ -48,12 +48,12 @@ def playlist(tracks: Iterable[Track], relative_to: Path | None = None) -> bytes:
         # A line that begins with # would be a comment.
         path = f"./{path}" if path[0] == "#" else path
         lines += [f"#EXTINF:{seconds},{' '.join(name.split())}", path]
-    # A path may hold bytes that are no UTF-8: they go out as they came in.
+    # A path may hold bytes that are not UTF-8: they are written as they are.
     return os.fsencode("\n".join(lines) + "\n")
 
 
 def write_playlist(path: Path, tracks: Iterable[Track], *, relative: bool = False) -> None:
-    """Write a playlist, wholly or not at all; ``relative`` paths in it begin at its own folder."""
+    """Write a playlist, completely or not at all; ``relative`` paths start at its own folder."""
     check_writable(path, PLAYLIST_ENDINGS)
     write_atomically(path, playlist(tracks, path.parent if relative else None))
 
@@ -102,11 +102,11 @@ def table(tracks: TaggedTracks, name: str) -> bytes:
 
 
 WRITERS: dict[str, Callable[[TaggedTracks, str], bytes]] = {".xml": rekordbox, ".csv": table}
-"""Ending of the file → what makes it."""
+"""The file's ending → the function that makes it."""
 
 
 def check_export(path: Path) -> None:
-    """Refuse, before any work, a file that could not be written."""
+    """Before any work, refuse a file that cannot be written."""
     if path.suffix.lower() not in WRITERS:
         raise DataError(
             f"'--export' takes a file that ends in .xml (Rekordbox) or .csv. Got {path.name!r}; "
@@ -116,11 +116,11 @@ def check_export(path: Path) -> None:
 
 
 def write_export(path: Path, tracks: TaggedTracks) -> None:
-    """Write tracks and their tags in the form of the file's ending."""
+    """Write tracks and their tags in the format that the file's ending names."""
     check_export(path)
     write_atomically(path, WRITERS[path.suffix.lower()](tracks, path.stem))
 
 
 def _text(value: str) -> str:
-    """On one line, and without the characters that XML cannot hold."""
+    """The text on one line, without characters that XML cannot hold."""
     return _NOT_IN_XML.sub("\ufffd", " ".join(value.split()))

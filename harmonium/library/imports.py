@@ -1,7 +1,7 @@
-"""Import of people's tags, from tables and from the files; and of features from a table.
+"""Importing people's tags from tables and files, and features from tables.
 
-An import of tags is one change: it is done as a whole or not at all, and can be undone. What is in
-force already is not added again, so importing the same table twice does nothing.
+An import of tags is one change: it is done completely or not at all, and can be undone. What people
+already say is not added again, so importing the same table twice does nothing.
 """
 
 import hashlib
@@ -38,9 +38,9 @@ from harmonium.library.store.opinions import Kind
 from harmonium.library.store.schema import EXTRACTOR, FOLDERS, KIND, change, written_file
 from harmonium.library.store.tracks import TrackFinder
 
-MAX_TAG_LENGTH = 100  # of a tag from a file, in characters; what is longer is a text
+MAX_TAG_LENGTH = 100  # of a tag from a file, in characters; anything longer is a text
 SPLIT_FIELDS = dict.fromkeys(("grouping", "comment"), (",", ";", "\n"))
-"""Fields that people fill with several tags in one value → what separates these."""
+"""Fields in which people put several tags into one value → what separates them."""
 COLUMN_KINDS = {
     **{name: name for name in ("genre", "mood", "instrument", "voice", "era")},
     **{"style": "genre", "emotion": "mood", "vocal": "voice", "decade": "era"},
@@ -48,7 +48,7 @@ COLUMN_KINDS = {
 """Names of columns, also in the plural, that say which kind of tags they hold."""
 _TRACK_ROLES = ("item", "artist", "title")
 _UNMATCHED = {**dict.fromkeys((*_TRACK_ROLES, "reason"), pl.String), "rows": pl.Int64}
-_UNCLEAR = {  # role of a column → what it says, and how to name it
+_UNCLEAR = {  # a column's role → what the column says, and how to name it
     "item": (
         "which track a row is about",
         "Name it with --item (paths or numbers), or with --title and --artist.",
@@ -64,7 +64,7 @@ class ImportReport:
     change: int | None = None  # its number; None if nothing was new, or it was a dry run
     n_rows: int = 0  # rows of the table, or tags in files
     n_matched: int = 0  # rows whose track was found
-    n_added: int = 0  # opinions that are new, or ended; in a dry run, those that would be
+    n_added: int = 0  # opinions that began or ended; in a dry run, those that would
     people: list[str] = field(default_factory=list)
     n_tracks: int = 0
     n_tags: int = 0
@@ -72,9 +72,9 @@ class ImportReport:
     """What was not found: item, artist, title, reason and rows, the most frequent first."""
     left_out: Counter[str] = field(default_factory=Counter)  # reason → rows that were not used
     ignored: Counter[str] = field(default_factory=Counter)  # word, not a tag → tracks with it
-    n_own: int = 0  # tags in files that Harmonium wrote there itself
+    n_own: int = 0  # tags in files that Harmonium itself wrote
     split: dict[str, tuple[str, ...]] = field(default_factory=dict)  # text → the tags in it
-    whole: Counter[str] = field(default_factory=Counter)  # text taken for one tag → how often
+    whole: Counter[str] = field(default_factory=Counter)  # text read as one tag → how often
     renamed: dict[str, str] = field(default_factory=dict)  # former name → imported name
 
     @property
@@ -109,19 +109,17 @@ def import_table(
     ----------
     path : a .csv, .tsv or .parquet file, also with .gz
     item, artist, title, tag, user, value : columns, by name or by position from 0; by default
-        recognised by their names. Columns such as genre, mood and instrument hold tags of these
-        kinds. `value` is positive where the tag fits and not where it does not.
-    person : whose tags they are; by default those of a column of users
-    default_person : whose tags they are where neither says so
-    aliases : spelling → tag, see `harmonium.data.read_aliases`
-    header, encoding : how a text file is written, as in `harmonium.data.read_triples`
-    delimiter : what separates its columns; by default recognised from its first line
-    split : what separates tags in one cell; none: nothing does. By default where it is safe, see
-        `harmonium.data.tag_names`.
-    replace : whether to withdraw what the same people said before and the table lacks
-    dry_run : whether to report what would be imported, and import nothing
+    recognised by their names. Columns such as genre, mood and instrument hold tags of these kinds.
+    `value` is positive if the tag fits, otherwise 0 or less. person : whose tags they are; by
+    default, the column of users says so default_person : whose tags they are if neither says so
+    aliases : spelling → tag, see `harmonium.data.read_aliases` header, encoding : how a text file
+    is written, as in `harmonium.data.read_triples` delimiter : what separates its columns; by
+    default recognised from its first line split : what separates tags in one cell; an empty text:
+    nothing does. By default, cells are split where that is safe, see `harmonium.data.tag_names`.
+    replace : whether to withdraw what these people said before and is not in the table dry_run :
+    whether to report what would be imported, and import nothing
 
-    A `DataError` says which column is not clear, or why the file cannot be used.
+    Raises a `DataError` if a column is not clear or the file cannot be used.
     """
     file = Path(path).expanduser()
     named = {"item": item, "artist": artist, "title": title, "tag": tag, "value": value}
@@ -153,7 +151,7 @@ def import_rows(
 ) -> ImportReport:
     """Import rows whose columns are texts, named by their roles; see `import_table`.
 
-    ``report`` is completed. Rows without a user are those of ``person``.
+    Fills in ``report``. Rows without a user belong to ``person``.
     """
     frame = _match_tracks(library, frame.with_row_index("row"))
     report.unmatched = _unmatched(frame)
@@ -180,11 +178,11 @@ def import_rows(
         )
     )
     wrong = {
-        # which would be read as the tag itself
+        # it would be read as part of the tag
         "a minus before the tag (a column --value says that it does not fit)": pl.col("denied"),
         "an empty tag": pl.col("tag") == "",
         "an empty user": pl.col("person") == "",
-        "a value that is no number": pl.col("value").is_null(),
+        "a value that is not a number": pl.col("value").is_null(),
     }
     for reason, is_wrong in wrong.items():
         if n_wrong := frame.select(is_wrong.sum()).item():
@@ -206,14 +204,14 @@ def import_file_tags(
 ) -> ImportReport:
     """Import the tags that the files had when they were last indexed.
 
-    A value that holds several tags is split. What is too long for a tag is left out, and so is
-    what Harmonium itself wrote into a file, unless it was undone, or gave to beets.
+    A value that holds several tags is split. Texts too long for a tag are left out, and so is what
+    Harmonium itself wrote into a file (unless that was undone) or gave to beets.
 
     Parameters
     ----------
     fields : some of "genre", "mood", "grouping" and "comment"
     person : the name under which these tags are kept
-    split : what separates tags in one value; none: nothing does. By default, commas, semicolons
+    split : what separates tags in one value; an empty text: nothing. By default, commas, semicolons
         and line breaks in grouping and comment; elsewhere see `harmonium.data.tag_names`.
     replace : whether to withdraw tags under that name that are no longer in the files
     dry_run : whether to report what would be imported, and import nothing
@@ -265,8 +263,8 @@ def import_file_tags(
 
 
 def _written_tags(library: Library) -> dict[int, set[str]]:
-    """Track → the tags that Harmonium put into its file, less what was undone."""
-    # What an undo brings back is Harmonium's only if it was so before the change that is undone.
+    """Track → the tags that Harmonium wrote to its file, without what was undone."""
+    # A tag that an undo restores is Harmonium's only if it was before the undone change.
     own: dict[int, set[str]] = {}
     own_before: dict[tuple[int, int], frozenset[str]] = {}  # of a change and a track
     query = (
@@ -280,7 +278,7 @@ def _written_tags(library: Library) -> dict[int, set[str]]:
             try:
                 fields = UndoRecord.from_bytes(bytes(row.record)).change.fields
             except FileTagError:
-                continue  # of a newer version, which cannot be read
+                continue  # from a newer version, which cannot be read
             tags = own.setdefault(row.track_id, set())
             own_before.setdefault((row.change_id, row.track_id), frozenset(tags))
             before, after = (
@@ -296,7 +294,7 @@ def _written_tags(library: Library) -> dict[int, set[str]]:
 
 
 def _note_split(report: ImportReport, text: str, parts: Sequence[str]) -> None:
-    """Remember what a text was taken for, if that is not plain."""
+    """Remember how a text was read, if that is not obvious."""
     if len(parts) > 1:
         report.split[text] = tuple(parts)
     elif parts and possible_parts(text) and len(parts[0]) <= MAX_TAG_LENGTH:
@@ -320,18 +318,18 @@ def _keep(
     replace: bool,
     dry_run: bool,
 ) -> ImportReport:
-    """Add the rows, with renamed tags, as one change; not in a dry run, or with nothing new.
+    """Add the rows, with renamed tags, as one change, unless it is a dry run or nothing is new.
 
     Words that are not tags are left out.
 
-    Their tags get the kind of their column or field, unless they have another that was set. A genre
-    of a file may be a word of another kind: there the built-in kinds come first.
+    Their tags get the kind of their column or field, unless another was set. A genre in a file may
+    be a word of another kind, so the built-in kinds come first there.
     """
     now = library.renamed_tags()
     is_old = frame["tag"].is_in(list(now))
     if is_old.any():
         report.renamed = {old: now[old] for old in frame["tag"].filter(is_old).unique().sort()}
-        # The old spelling is not that of the new name.
+        # The old spelling does not fit the new name.
         kept = pl.when(~is_old).then(pl.col("spelling"))
         frame = frame.with_columns(pl.col("tag").replace(now), kept)
     kinds = library.kinds()
@@ -357,16 +355,16 @@ def _keep(
             if new in KINDS and tag not in settled and kinds.get(tag) != new:
                 n_kinds += library.changes.set_value(number, SETTING, KIND + tag, new)
         if dry_run:
-            raise _DryRunEnds  # and takes all of it back
+            raise _DryRunEnds  # and rolls everything back
         if report.n_added or n_kinds:
             report.change = number
-        else:  # nothing to undo, so nothing to tell of
+        else:  # nothing to undo, so no change to report
             library.changes.drop(number)
     return report
 
 
 class _DryRunEnds(Exception):
-    """The end of a transaction that is not to be kept."""
+    """Ends a transaction without keeping it."""
 
 
 def choose_columns(
@@ -376,19 +374,19 @@ def choose_columns(
     names: Sequence[str],
     n_columns: int = 0,
 ) -> dict[str, str | int]:
-    """Role → column, for all roles that are named or are recognised by the columns' names.
+    """Role → column, for all roles that are named or recognised from the columns' names.
 
-    A column of tags whose name is that of a kind, such as mood, has the kind as its role; of
-    several such columns each, unless one of tags is named or there is one called tag.
+    A column of tags that is named after a kind, such as mood, has that kind as its role. There may
+    be several such columns, unless a column of tags is named or is called tag.
 
     named : role ("item", "artist", "title", "tag", "user", "value") → what a person named, or None
     needed : the roles without which the table cannot be used, in the order in which a file without
         a header has them, perhaps after the user; a title does for an item
-    names, n_columns : of the columns of the file; no names where it has no header
+    names, n_columns : of the file's columns; no names without a header
     """
     chosen = {role: column for role, column in named.items() if column is not None}
     if names:
-        find_columns(chosen, names, source=source)  # a misspelt name is the first thing to say
+        find_columns(chosen, names, source=source)  # a misspelt name is reported first
     has_track = "item" in chosen or "title" in chosen
     folded = {name.strip().casefold(): name for name in reversed(names)}
     for role, usual in USUAL_NAMES.items():
@@ -403,7 +401,7 @@ def choose_columns(
     if not names and not chosen:
         if 0 < n_columns < len(needed):
             raise DataError(
-                f"{source} has {counted(n_columns, 'column')}, and without a header there must be "
+                f"{source} has {counted(n_columns, 'column')}; without a header it must have "
                 f"{', '.join(needed)}. For another order, number them from 0, as in --item 0 "
                 "--tag 1."
             )
@@ -414,7 +412,7 @@ def choose_columns(
         instead = {"item": ("title",), "tag": KINDS}.get(role, ())
         if role not in chosen and chosen.keys().isdisjoint(instead):
             missing, way_out = _UNCLEAR[role]
-            no_header = " If its first line is no header, pass --no-header." if names else ""
+            no_header = " If its first line is not a header, pass --no-header." if names else ""
             raise DataError(
                 f"It is not clear which column of {source} says {missing}.{there} {way_out}"
                 + (no_header if role == "item" else "")
@@ -425,8 +423,8 @@ def choose_columns(
 def _by_kind(
     chosen: Mapping[str, str | int], names: Sequence[str], *, only: bool
 ) -> dict[str, str | int]:
-    """The chosen columns, where those whose names are kinds of tags take the place of the tag."""
-    # With ``only``, just the one that was chosen for the tag.
+    """The chosen columns; those named after a kind of tags replace the column of tags."""
+    # With ``only``, just the chosen column of tags.
     others = {role: column for role, column in chosen.items() if role != "tag"}
     column = chosen.get("tag")
     if isinstance(column, int) and column < len(names):
@@ -441,7 +439,7 @@ def _by_kind(
 
 
 def _match_tracks(library: Library, frame: pl.DataFrame) -> pl.DataFrame:
-    """The rows with the track_id that their item, artist and title mean, or the reason for none."""
+    """The rows with the track_id that item, artist and title mean, or the reason why none fits."""
     _check_tracks(library)
     roles = [role for role in _TRACK_ROLES if role in frame.columns]
     words = frame.select(roles).unique(maintain_order=True)
@@ -457,7 +455,7 @@ def _match_tracks(library: Library, frame: pl.DataFrame) -> pl.DataFrame:
 
 
 def _unmatched(frame: pl.DataFrame) -> pl.DataFrame:
-    """What means no track, the most frequent first."""
+    """What matches no track, the most frequent first."""
     roles = {role: pl.col(role) if role in frame.columns else pl.lit("") for role in _TRACK_ROLES}
     return (
         frame.filter(pl.col("track_id").is_null())
@@ -471,7 +469,7 @@ def _unmatched(frame: pl.DataFrame) -> pl.DataFrame:
 def _split_cells(
     cells: pl.Series, splitter: TagSplitter, aliases: Mapping[str, str], report: ImportReport
 ) -> pl.DataFrame:
-    """The tags in each cell: cell, tag, spelling, and whether a minus stands before it."""
+    """The tags in each cell: cell, tag, spelling, and whether it has a minus before it."""
     pairs = []
     for text in cells:
         parts = splitter.split(text) or (text,)
@@ -489,18 +487,18 @@ def _split_cells(
     )
 
 
-PREFIX = "imported:"  # how the names of imported features begin
+PREFIX = "imported:"  # prefix of imported features' names
 
 
 @dataclass
 class FeatureReport:
     """What was imported, and what was not."""
 
-    name: str  # what the features are called in the library
+    name: str  # the features' name in the library
     n_features: int
     n_rows: int
     n_tracks: int = 0  # tracks that have features now
-    unmatched: dict[str, str] = field(default_factory=dict)  # a row → why it means no track
+    unmatched: dict[str, str] = field(default_factory=dict)  # a row → why it matches no track
 
 
 def import_features(
@@ -512,10 +510,9 @@ def import_features(
     title: str | int | None = None,
     dry_run: bool = False,
 ) -> FeatureReport:
-    """Make the rows of a table the features of a library, in place of those in use.
+    """Use the rows of a table as the library's features, instead of the current ones.
 
-    Tracks are found as `import_table` finds them. Former features stay for the models that use
-    them.
+    Tracks are found as in `import_table`. Earlier features stay for the models that use them.
 
     Parameters
     ----------
@@ -536,11 +533,11 @@ def import_features(
     lost = matched.filter(pl.col("track_id").is_null()).drop("row", "track_id")
     for *texts, reason in lost.iter_rows():
         report.unmatched[" - ".join(filter(None, texts))] = reason
-    # Of several rows for a track, the last counts.
+    # If a track has several rows, the last counts.
     rows = dict(matched.drop_nulls("track_id").select("track_id", "row").iter_rows())
     report.n_tracks = len(rows)
     if not rows:
-        raise DataError(f"No row of {file.name} matches a track of the library.")
+        raise DataError(f"No row of {file.name} matches a track in the library.")
     if not dry_run:
         with library.begin():
             key = f"{report.name}@{digest}"
@@ -557,14 +554,14 @@ def _read(file: Path) -> pl.DataFrame:
             return _of_arrays(file)
         if file.suffix in (".csv", ".tsv"):
             return pl.read_csv(file, separator="\t" if file.suffix == ".tsv" else ",")
-    except (Exception, pl.exceptions.PanicException) as error:  # readers raise all kinds of them
+    except (Exception, pl.exceptions.PanicException) as error:  # readers raise all kinds of errors
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise DataError(f"{file} cannot be read: {reason}.") from error
     raise DataError(f"Features are read from .csv, .tsv, .parquet and .npz files, got {file.name}.")
 
 
 def _of_arrays(file: Path) -> pl.DataFrame:
-    # Opened here: np.load leaves a file open that turns out to be no archive.
+    # Opened here: np.load leaves a file open if it is not an archive.
     with file.open("rb") as opened, np.load(opened) as arrays:
         found = {name: arrays[name] for name in arrays.files}
     texts = {

@@ -1,10 +1,10 @@
 """Updating a library from its files.
 
 Files are distinguished by their sound. Files that have not changed are not read. The sounds of the
-others are compared in this order: first files at known paths, so that it is known which paths no
-longer have their sound; then new files, which may have been moved from there; and then files whose
-sound has changed. Features are computed while further files are read, and stored some hundred at a
-time: what was stored before an interruption need not be done again.
+others are compared in this order: first files at known paths, to learn which paths no longer have
+their sound; then new files, which may have been moved from there; and then files whose sound has
+changed. Features are computed while more files are read, and stored a few hundred at a time: what
+was stored before an interruption is not done again.
 """
 
 import hashlib
@@ -50,32 +50,32 @@ from harmonium.library.store.tracks import FORGOTTEN, Track, is_below, update_so
 
 Reader = Runner[str, Track]
 _READ_TOGETHER = 64  # files whose tracks are stored in one transaction
-_KEPT_TOGETHER = 256  # features that are, unless storing them is due
-_KEPT_SECONDS = 3.0  # time after which it is due; longer if storing and tagging take long
+_KEPT_TOGETHER = 256  # features that are stored at once, unless they are due earlier
+_KEPT_SECONDS = 3.0  # when they are due; later if storing and tagging take long
 
 
 @dataclass
 class IndexReport:
     """The outcome of one run for each file; paths are absolute.
 
-    Each file that was found is in one of the lists, or counted as unchanged; what is missing was
+    Each file found is in one of the lists, or counted as unchanged; `missing` has files that were
     not found, and `unlisted` and `hidden` have folders.
     """
 
-    new: list[str] = field(default_factory=list)  # files with a sound that was not known
+    new: list[str] = field(default_factory=list)  # files with a new sound
     moved: list[tuple[str, str]] = field(default_factory=list)  # (where it was, where it is)
     changed: list[str] = field(default_factory=list)  # files with a new sound; people's tags stayed
-    retagged: list[str] = field(default_factory=list)  # files changed, but not in their sound
-    back: list[str] = field(default_factory=list)  # files that were missing, and are there again
+    retagged: list[str] = field(default_factory=list)  # files that changed, but not their sound
+    back: list[str] = field(default_factory=list)  # missing files that are back
     missing: list[str] = field(default_factory=list)  # files that are gone
-    copies: list[tuple[str, str]] = field(default_factory=list)  # (file, file of the same sound)
+    copies: list[tuple[str, str]] = field(default_factory=list)  # (file, file with the same sound)
     known_copies: set[str] = field(default_factory=set)  # those of them that were known before
     forgotten: list[str] = field(default_factory=list)  # files of tracks that `forget` removed
     unreadable: dict[str, str] = field(default_factory=dict)  # file → why it cannot be used
     still_unreadable: dict[str, str] = field(default_factory=dict)  # as before, unchanged
     unlisted: dict[str, str] = field(default_factory=dict)  # folder → why it could not be searched
-    hidden: list[str] = field(default_factory=list)  # skipped folders: their names begin with a dot
-    unchanged: int = 0  # unchanged files: most not read, some read and found the same
+    hidden: list[str] = field(default_factory=list)  # skipped folders whose names begin with a dot
+    unchanged: int = 0  # unchanged files; most were not read, some were read and are the same
     extracted: int = 0  # tracks that got features
     cached: int = 0  # how many of these features were in the cache
     tagged: int | None = None  # tracks that were tagged; None without a model for their features
@@ -86,7 +86,7 @@ class IndexReport:
         return not self.unreadable and not self.unlisted
 
     def give_up(self, path: str, reason: str) -> None:
-        """Count a file as unreadable, whatever it was counted as before."""
+        """Count a file as unreadable, whatever it counted as before."""
         for names in (self.new, self.changed, self.retagged, self.back):
             if path in names:
                 names.remove(path)
@@ -114,7 +114,7 @@ class IndexReport:
 
 
 def kept_extractor(library: Library) -> str | None:
-    """The name of the extractor that a library was indexed with, if it was."""
+    """The name of the extractor that a library was indexed with, if any."""
     key = library.settings.get(EXTRACTOR)
     return None if key is None else key.rpartition("@")[0] or key
 
@@ -135,9 +135,9 @@ def index(
 ) -> IndexReport:
     """Update a library from folders and files, like `Library.index` without tagging.
 
-    ``stored`` is called from time to time, when some more tracks have features.
+    ``stored`` is called now and then, when more tracks have features.
     """
-    # A `LibraryError` says that nothing was named, and nothing indexed before; no file is an error.
+    # Raises a `LibraryError` if nothing was named or indexed before; a bad file is no error.
     named = extractor or kept_extractor(library) or ("paper" if windows else DEFAULT)
     if windows is not None and isinstance(named, str):
         named = with_windows(named, windows)
@@ -145,7 +145,7 @@ def index(
     run = _Run(library, chosen, progress, stored)
     folders, gone, files = _find(library, paths, run.report)
     todo = run.begin(folders, gone, files, retry)
-    # Tags are read and features computed by the same processes, which a bad file cannot hold up.
+    # The same processes read tags and compute features; a bad file cannot hold them up.
     with Runner(examine, engine=engine, jobs=jobs, time_limit=time_limit) as reader:
         run.extract(run.needing_features(todo, reader), {"engine": reader.engine, "cache": cache})
     run.note_vanished([*folders, *gone], set(files))
@@ -173,16 +173,16 @@ class _Run:
         present = library.tracks.ids()
         have = library.tracks.with_features(present, extractor=self.key)
         self.lacking = set(np.setdiff1d(present, have).tolist())
-        self.altered: list[Track] = []  # files at known paths with another sound, decided last
-        self.given: list[int] = []  # the track of each path that the extraction was given
-        self.waiting: list[tuple[int, Floats]] = []  # features to be stored
+        self.altered: list[Track] = []  # files at known paths with another sound; decided last
+        self.given: list[int] = []  # path given to the extraction → its track
+        self.waiting: list[tuple[int, Floats]] = []  # features to store
         self.done = self.total = 0
         self.due = time.monotonic() + _KEPT_SECONDS
 
     def begin(
         self, folders: list[str], gone: list[str], files: list[str], retry: bool
     ) -> dict[str, list[str]]:
-        """Compare the files with what the library knows; which ones to read."""
+        """Compare the files with what the library knows; returns the ones to read."""
         report, known = self.report, self.known
         before = set(self.library.settings.get(FOLDERS, []))
         with self.library.begin():
@@ -211,12 +211,12 @@ class _Run:
         return todo
 
     def needing_features(self, todo: dict[str, list[str]], reader: Reader) -> Iterator[GivenFile]:
-        """Read files and store their tracks; those that have no features yet."""
+        """Read files and store their tracks; returns the tracks without features."""
         for path in todo["unchanged"]:
             yield self._give(self.known.by_path[path])
         yield from self._stored(examine_all(todo["changed"], reader), self._same_path)
         yield from self._stored(examine_all(todo["new"], reader), self._new_path)
-        # Sounds that are known come first: what was moved away is then not taken for changed.
+        # Known sounds come first, so that a moved file is not taken for a changed one.
         self.altered.sort(key=lambda one: one.sound not in self.known.by_sound)
         self.total += len(self.altered)
         yield from self._stored(self.altered, self._altered_path)
@@ -252,7 +252,7 @@ class _Run:
 
     def note_vanished(self, searched: list[str], there: Collection[str]) -> None:
         """Mark tracks as missing, and forget copies that are gone."""
-        # searched : folders, to the bottom, and files; there : the files that were found
+        # searched : folders with all below them, and files; there : the files that were found
 
         def gone_from(path: str) -> bool:
             below = is_below(path, searched) or path in searched
@@ -274,8 +274,8 @@ class _Run:
     def _stored(
         self, files: Iterable[Track], decide: Callable[[Track], Track | None]
     ) -> Iterator[GivenFile]:
-        """Store what was read, some at a time; those that need features."""
-        # ``decide`` takes a file and gives its track, or None if it has none of its own.
+        """Store what was read, some at a time; returns the tracks that need features."""
+        # ``decide`` takes a file and returns its track, or None if it does not have its own.
         for batch in batches(files, _READ_TOGETHER):
             with self.library.begin():
                 decided = [decide(one) for one in batch]
@@ -312,7 +312,7 @@ class _Run:
         return self._replace(known, file)
 
     def _new_path(self, file: Track) -> Track | None:
-        """A file at an unknown path, or one that no track has any longer."""
+        """A file at an unknown path, or at one that no track has any more."""
         owner = self.known.by_sound.get(file.sound)
         if owner is None:
             return self._add(file)
@@ -321,7 +321,7 @@ class _Run:
                 self.library.tracks.put_copy(replace(file, id=owner.id))
             self.report.forgotten.append(file.path)
             return None
-        if owner.path == file.path:  # found twice, by different ways to it
+        if owner.path == file.path:  # found twice, by different paths
             self.report.unchanged += 1
             return owner
         if self.known.has_its_file(owner):
@@ -335,7 +335,7 @@ class _Run:
         return self._replace(owner, file)
 
     def _altered_path(self, file: Track) -> Track | None:
-        """A known path with another sound, when all files but these are decided."""
+        """A known path with another sound, once all other files are decided."""
         former = self.known.by_path.get(file.path)
         if former is None or former.state == FORGOTTEN or file.sound in self.known.by_sound:
             return self._new_path(file)
@@ -370,7 +370,7 @@ class _Run:
         return now
 
     def _unreadable(self, known: Track, reason: str, file: Track | None = None) -> None:
-        seen = file or known  # as it was seen: while it stays so, it is not tried again
+        seen = file or known  # as last seen: it is not tried again until it changes
         modified = UNSETTLED if reason.startswith(STOPPED) else seen.modified
         stored = replace(self.library.tracks.get(known.id), size=seen.size, modified=modified)
         now = replace(stored, state="unreadable", reason=reason)
@@ -383,7 +383,7 @@ class _Run:
         return set(ids) - set(have.tolist())
 
     def _give(self, one: Track) -> GivenFile:
-        """The file of a track, which goes to the extraction."""
+        """Pass a track's file to the extraction."""
         self.given.append(one.id)
         self.lacking.discard(one.id)  # not twice
         return one.path, bytes.fromhex(one.sound), one.size, one.modified
@@ -404,8 +404,8 @@ class _Run:
 def _find(
     library: Library, paths: Iterable[PathLike], report: IndexReport
 ) -> tuple[list[str], list[str], list[str]]:
-    """Search what is named, or else the folders of earlier runs."""
-    # Returns the folders that were searched, what was named and is gone, and the files found.
+    """Search the named places, or else the folders of earlier runs."""
+    # Returns the folders searched, the named places that are gone, and the files found.
     named = [absolute_path(path) for path in paths]
     before = library.settings.get(FOLDERS, [])
     places = named or before
@@ -418,18 +418,18 @@ def _find(
     gone = [place for place in places if place not in there]
     files, report.unlisted, report.hidden = find_audio(there)
     if named:
-        for place in gone:  # it must have been there
+        for place in gone:  # it must have been there before
             if place not in before and library.tracks.find(place) is None:
                 raise LibraryError(f"There is no file or folder {readable(place)}.")
-    else:  # perhaps on a disk that is not mounted: its tracks stay as they are
+    else:  # perhaps on an unmounted disk: its tracks stay as they are
         report.unlisted |= dict.fromkeys(gone, "is missing. Its tracks stay as they are.")
         gone = []
     folders = [place for place in there if os.path.isdir(place)]  # noqa: PTH112
     return folders, gone, files
 
 
-UNREAD = "unread:"  # prefix of the sound of a file that could not be opened
-UNSETTLED = -1  # the time of a file that has just changed: a further change might not show
+UNREAD = "unread:"  # prefix of the sound digest of a file that cannot be opened
+UNSETTLED = -1  # for a file that has just changed: another change might not show
 
 
 def examine(path: str) -> Track:
@@ -438,7 +438,7 @@ def examine(path: str) -> Track:
         seen = _seen(path)
         try:
             tags, sound = read_tags(path), audio_digest(path)
-        except FileTagError:  # a format whose tags are not known
+        except FileTagError:  # a format whose tags are not supported
             return Track(path, file_digest(path).hex(), *seen)
         return Track(path, sound, *seen, **tags.of_track)
     except OSError as error:
@@ -446,7 +446,7 @@ def examine(path: str) -> Track:
 
 
 def _seen(path: str) -> tuple[int, int]:
-    """Size and time of a file, by which a change of it is seen."""
+    """A file's size and time, which show whether it has changed."""
     with suppress(OSError):
         status = os.stat(path)  # noqa: PTH116
         settled = time.time_ns() - status.st_mtime_ns > SETTLED_NS
@@ -455,7 +455,7 @@ def _seen(path: str) -> tuple[int, int]:
 
 
 def examine_all(paths: Iterable[str], reader: Reader) -> Iterator[Track]:
-    """Read files in this order, several at once, where the reader does its work."""
+    """Read files in this order, several at once, in the reader's processes."""
     for some in batches(paths, _READ_TOGETHER):
         for path in some:
             reader.submit(path)
@@ -468,7 +468,7 @@ def examine_all(paths: Iterable[str], reader: Reader) -> Iterator[Track]:
 
 
 def _unread(path: str, reason: str, size: int = 0, modified: int = UNSETTLED) -> Track:
-    # Each has a sound of its own, so that no two of them are taken for copies.
+    # Each gets its own sound digest, so that no two of them count as copies.
     sound = UNREAD + hashlib.sha256(os.fsencode(path)).hexdigest()
     return Track(path, sound, size, modified, state="unreadable", reason=reason)
 
@@ -484,9 +484,9 @@ def _now(path: str) -> Track:
 
 
 class KnownFiles:
-    """The tracks of a library, by path, sound and number; and the copies of their files.
+    """A library's tracks by path, sound and number, and the copies of their files.
 
-    The tracks here lack what the files say, which takes long to read for a whole library.
+    These tracks lack the files' tags, which take long to read for a whole library.
     """
 
     def __init__(self, connection: sa.Connection) -> None:
@@ -494,8 +494,8 @@ class KnownFiles:
         self.by_sound: dict[str, Track] = {}
         self.by_id: dict[int, Track] = {}
         self.copies: dict[str, Track] = {}
-        """Path → another file with the sound of the track whose number it has."""
-        self.displaced: set[int] = set()  # tracks at whose path there is another sound now
+        """Path → another file with a track's sound; it has the track's number."""
+        self.displaced: set[int] = set()  # tracks whose path has another sound now
         columns = ("id", "path", "path_bytes", "sound", "size", "modified", "state")
         for row in connection.execute(sa.select(*(track.c[name] for name in columns))):
             about = {name: getattr(row, name) for name in ("id", "sound", "size", "modified")}
@@ -508,7 +508,7 @@ class KnownFiles:
         """Add or update a track."""
         former, there = self.by_id.get(one.id), self.by_path.get(one.path)
         if former is None:
-            # Two tracks can have had one path, one after the other; the file is the present one's.
+            # Two tracks can have had one path in turn; the file belongs to the present one.
             takes_path = there is None or there.state != "present"
         else:
             had_path = self.by_path.get(former.path) is former
@@ -522,7 +522,7 @@ class KnownFiles:
         self.by_sound[one.sound] = self.by_id[one.id] = one
 
     def has_its_file(self, one: Track) -> bool:
-        """Whether the file of a track seems to be in place, with the same sound."""
+        """Whether a track's file seems to be in place, with the same sound."""
         if one.id in self.displaced or one.state == "missing" or one.sound.startswith(UNREAD):
             return False
         return os.path.exists(one.path)  # noqa: PTH110
@@ -531,10 +531,10 @@ class KnownFiles:
         """What to do with a file.
 
         Files that are "unchanged", "unreadable" (as before), "forgotten" or "copies" need not be
-        read; "changed" ones are at known paths and are not what they were; all others are "new".
+        read; "changed" ones are at known paths but differ; all others are "new".
         """
         known, copy = self.by_path.get(path), self.copies.get(path)
-        with suppress(OSError):  # if it cannot be opened, reading it says why
+        with suppress(OSError):  # if it cannot be opened, reading it will say why
             now = _now(path)
             if known is not None and same_file(known, now):
                 if known.state == FORGOTTEN:

@@ -58,7 +58,7 @@ if TYPE_CHECKING:
     from harmonium.library.write import WriteOutline, WritePlan, WriteReport
 
 Progress = Callable[[int, int], None]  # called with how much is done, and how much there is
-TrackName = int | str | Path | Track  # or "#NUMBER", a path, its end, "artist - title"
+TrackName = int | str | Path | Track  # or "#NUMBER", a path, the end of a path, "artist - title"
 
 
 class Library:
@@ -74,15 +74,15 @@ class Library:
         self._connections = _Connections()
         self._wait = database.BUSY_SECONDS if wait is None else wait
         self._writing = threading.Lock()
-        """Threads wait for it, and not each with a connection that readers need."""
+        """Threads wait for this lock, rather than each holding a connection that readers need."""
         self._lock = threading.Lock()
         self._snapshot: Snapshot | None = None
         self.tracks = Tracks(self)  # the pieces of music
         self.opinions = Opinions(self)  # what people say about them
-        self.changes = Changes(self)  # what was done, and how it is undone
+        self.changes = Changes(self)  # what was done, and how to undo it
         self.models = Models(self)  # the models that were trained
         self.predictions = Predictions(self)  # what the models say about the tracks
-        self.refinements = Refinements(self)  # what their tags gained from answers since
+        self.refinements = Refinements(self)  # what their tags have gained from answers since
         self.settings = LibrarySettings(self)  # small things to remember
 
     @classmethod
@@ -93,15 +93,14 @@ class Library:
 
         Parameters
         ----------
-        place : a file (SQLite), or postgresql://USER@HOST/DATABASE; by default what
-            HARMONIUM_LIBRARY names, then library.db in the system's folder for users' data
-        create : whether to create a library if there is none
-        wait : seconds to wait for another process that is writing; by default two minutes
+        place : a file (SQLite), or postgresql://USER@HOST/DATABASE; by default HARMONIUM_LIBRARY,
+        else library.db in the user's data folder create : whether to create a library if there is
+        none wait : seconds to wait for another process that is writing; by default two minutes
 
         Raises
         ------
         LibraryError
-            if there is none, or it cannot be used, or a newer version of Harmonium made it
+            if there is no library, it cannot be used, or a newer version of Harmonium made it
         """
         named = database.default_place() if place is None else str(place)
         if database.is_url(named):
@@ -138,7 +137,7 @@ class Library:
         self.engine.dispose()
 
     def genres(self) -> GenreTree:
-        """The genre tree in use (`harmonium train --genres`); empty if none is."""
+        """The genre tree in use (`harmonium train --genres`); empty without one."""
         return GenreTree.from_dict(self.settings.get(GENRES, {}))
 
     def spellings(self) -> dict[str, str]:
@@ -161,14 +160,14 @@ class Library:
         return modules.tagger.builtin_kinds() | genres | self.settings.beginning_with(KIND)
 
     def renamed_tags(self) -> dict[str, str]:
-        """Former name of a tag → its present name."""
+        """A tag's former name → its present name."""
         return resolve_aliases(self.settings.beginning_with(RENAMED), normalise=False)
 
     @contextmanager
     def connect(self) -> Iterator[sa.Connection]:
         """A connection for reading: all its queries see the state at the first one.
 
-        Inside `begin` or `reading` of the same thread, it is their connection.
+        Inside `begin` or `reading` in the same thread, it is their connection.
         """
         if (here := self._connections.writer or self._connections.reader) is not None:
             yield here
@@ -195,7 +194,7 @@ class Library:
     def begin(self) -> Iterator[sa.Connection]:
         """A connection for writing, in one transaction: all or nothing.
 
-        Inside another one of the same thread, it is part of that.
+        Inside another one in the same thread, it is part of that.
         """
         if self._connections.writer is not None:
             yield self._connections.writer
@@ -216,7 +215,7 @@ class Library:
     def snapshot(self) -> "Snapshot":
         """The library as it is now, as searches and the page see it.
 
-        It is cached; what has changed since is read again.
+        It is cached; only what has changed is read again.
         """
         with self.reading():
             state = self.version(), self.settings.get(CURRENT)
@@ -230,7 +229,7 @@ class Library:
                 return kept
 
     def track(self, named: TrackName) -> Track:
-        """The track of this name; a `LibraryError` if there is none, or several."""
+        """The track with this name; a `LibraryError` if no track or several match."""
         if isinstance(named, Track):
             return named
         if isinstance(named, int):
@@ -238,7 +237,7 @@ class Library:
         return self.tracks.resolve(str(named))
 
     def tracks_of(self, *named: TrackName) -> list[Track]:
-        """The tracks of these names and, of folders, all that are in them; each once."""
+        """The tracks with these names, and all tracks in these folders; each once."""
         found: dict[int, None] = {}
         for one in named:
             is_folder = isinstance(one, str | Path) and Path(one).expanduser().is_dir()
@@ -277,7 +276,7 @@ class Library:
         n_tagged = [0]
 
         def tag_some() -> None:
-            with suppress(HarmoniumError):  # in the end, `tag_new` says why
+            with suppress(HarmoniumError):  # `tag_new` says why at the end
                 n_tagged.append(self.tag_new(learn=False) or 0)
 
         report = modules.index.index(
@@ -330,7 +329,7 @@ class Library:
         progress : called with (what is being done, how much is done, how much there is)
         use : whether to use the model from now on
         first : called with a first model, which is stored after a few seconds
-        options : of `TrainingOptions`
+        options : see `TrainingOptions`
         """
         from harmonium.library.learning.train import TrainingOptions, train
 
@@ -364,7 +363,7 @@ class Library:
     def tag_all(
         self, *, again: bool = False, progress: Progress | None = None, learn: bool = True
     ) -> int:
-        """Store the predictions of the model in use for all tracks not tagged yet; how many.
+        """Tag all tracks that the model in use has not tagged, and store that; returns how many.
 
         ``again`` also tags the others; ``learn`` lets the model learn from answers afterwards.
         """
@@ -377,8 +376,8 @@ class Library:
     def tag_new(self, progress: Progress | None = None, *, learn: bool = True) -> int | None:
         """Tag new tracks, and learn from answers; the number of tracks tagged.
 
-        None if there is no model, or it takes other features than the library has. A library
-        without a model gets the built-in one, if it has its features.
+        None if there is no model, or it needs features that the library lacks. A library without a
+        model gets the built-in one, if it has the right features.
         """
         model = modules.tagger.use_builtin(self)
         if model is None or model.extractor != self.settings.get(EXTRACTOR):
@@ -406,7 +405,7 @@ class Library:
         end: TrackName | None = None,
         progress: Progress | None = None,
     ) -> "SearchResult":
-        """The tracks that match a query, or are like a track, or both; the best first.
+        """The tracks that match a query, are like a track, or both; the best first.
 
         Parameters
         ----------
@@ -419,8 +418,8 @@ class Library:
         order : "probability", "likeness", "name", "added", "smooth" (the best ones, each similar to
             the one before), or an audio feature such as "energy", the highest first; "-energy" the
             lowest first
-        name : words that a track's title, artist, album and file name must have between them
-        features : whether hits have all audio features; else those of the query and the order
+        name : words that must appear in a track's title, artist, album or file name
+        features : whether hits have all audio features, not only those in the query and the order
         start, end : two tracks; finds a path by sound from one to the other, with ``limit`` stops
             that match the query
         """
@@ -448,10 +447,10 @@ class Library:
     def save_search(
         self, title: str, text: str | None = None, *, limit: int = 100, **options: Any
     ) -> int | None:
-        """Keep a search under a title; the number of the change, None if it is there already.
+        """Save a search under a title; the number of the change, None if it is saved already.
 
-        The options are those of `search`, less offset, features and progress. Its tracks are found
-        anew each time.
+        The options are those of `search`, without offset, features and progress. It is searched
+        again each time.
         """
         allowed = {*modules.snapshot.Question._fields} - {"text", "stops", "features"}
         if wrong := sorted(options.keys() - allowed):
@@ -460,7 +459,7 @@ class Library:
         return modules.saved.save(self, title, self._question(text, **options, stops=limit))
 
     def saved_searches(self) -> "list[SavedSearch]":
-        """The searches that have a name; `run_search` finds the tracks of one."""
+        """The saved searches; `run_search` runs one."""
         return modules.saved.saved_searches(self)
 
     def run_search(self, name: str) -> "SearchResult":
@@ -468,7 +467,7 @@ class Library:
         return modules.saved.saved_search(self, name).run(self)
 
     def rename_search(self, old: str, new: str) -> int | None:
-        """Give a saved search another name; the number of the change."""
+        """Rename a saved search; the number of the change."""
         return modules.saved.rename(self, old, new)
 
     def delete_search(self, name: str) -> int | None:
@@ -478,8 +477,8 @@ class Library:
     def write_playlists(self, folder: str | Path, **options: Any) -> "list[WrittenPlaylist]":
         """Write each saved search into a folder; the options are those of `saved.write_playlists`.
 
-        ``rules`` writes Navidrome's .nsp instead of .m3u8 where its rules suffice, and ``relative``
-        paths relative to the folder; by default as the last time there.
+        ``rules`` writes .nsp for Navidrome instead of .m3u8 where its rules allow, and ``relative``
+        writes paths relative to the folder; by default as last time in this folder.
         """
         path = Path(folder).expanduser()
         return [*modules.saved.write_playlists(self, path, **options)]
@@ -518,7 +517,7 @@ class Library:
         tracks : a track, a folder of files, or several of them
         tags : tags that fit; with a minus before them, tags that do not
         yes, no : the same as two lists
-        unsay : tags about which they withdraw what they said
+        unsay : tags to withdraw opinions about
         person : whose tags they are
         change : the number of the change to add this to; by default a new one
         learn : whether the model learns from it at once
@@ -533,7 +532,7 @@ class Library:
     def doubts(
         self, tag: str | None = None, limit: int = 20, skip: Collection[tuple[int, str]] = ()
     ) -> "list[Doubt]":
-        """The questions that the model is least certain about; ``skip`` holds (track, tag)."""
+        """The questions that the model is least certain about, except (track, tag) in ``skip``."""
         return modules.answers.doubtful(self, tag, n=limit, skip=skip)
 
     def answer(
@@ -547,7 +546,7 @@ class Library:
     ) -> int:
         """Save the answer to a question of `doubts`; the number of its change.
 
-        Answers with the ``change`` of an earlier one are undone together with it.
+        Answers with the same ``change`` are undone together.
         """
         return modules.answers.answer_doubt(self, self.track(track).id, tag, fits, person, change)
 
@@ -577,7 +576,7 @@ class Library:
         return modules.tags.why(self.snapshot(), self.track(track).id, tag, yes, no, person)
 
     def over_time(self, track: TrackName, tag: str | None = None) -> "TagsOverTime":
-        """How likely a track's likely tags, or this tag, are at up to thirty places in it."""
+        """How likely this tag, or all likely tags, are at up to thirty points in a track."""
         return modules.tagging.tags_over_time(self, self.track(track).path, tag)
 
     def learn(self, progress: Progress | None = None) -> "QuickReport":
@@ -585,13 +584,13 @@ class Library:
         return modules.answers.learn_answers(self, progress)
 
     def _learn(self, wanted: bool) -> None:
-        """Learn from what was saved, if wanted; if that fails, the next `learn` says why."""
+        """Learn from what was saved, if asked to; if that fails, the next `learn` says why."""
         with suppress(HarmoniumError):
             if wanted:
                 self.learn()
 
     def improvement(self, change: int | None = None) -> "Improvement | None":
-        """How well the last answers, or those of a change, were predicted beforehand."""
+        """How well the model predicted the last answers, or a change's, beforehand."""
         return modules.answers.improvement(self, change)
 
     def rename(self, old: str, new: str, *, learn: bool = True) -> "RenamedTag":
@@ -607,21 +606,21 @@ class Library:
         return change
 
     def set_kind(self, *tags: str, kind: str) -> int | None:
-        """Set the kind of tags, which says where they are written; the number of the change.
+        """Set the kind of tags, which decides where they are written; the number of the change.
 
-        None if they were of this kind. `kinds` lists the kinds of all tags.
+        None if they had this kind. `kinds` lists the kinds of all tags.
         """
         return modules.edits.set_kind(self, tags, kind)
 
     def write_fields(self, fields: Mapping[str, str | None] | None = None) -> dict[str, str]:
-        """Kind of tags, or tag → the field that it is written to; and first change some of them.
+        """Kind of tags, or tag → the field that it is written to; ``fields`` changes some first.
 
-        ``fields`` is remembered in the library; None is the usual field.
+        ``fields`` is saved in the library; None restores the default field.
         """
         return modules.write.write_fields(self, fields or {})
 
     def forget(self, *tracks: TrackName, learn: bool = True) -> int | None:
-        """Remove tracks, also by folders; the number of the change, None if nothing changed."""
+        """Remove tracks or folders of tracks; the number of the change, None if nothing changed."""
         change = modules.edits.forget(self, [one.id for one in self.tracks_of(*tracks)])
         self._learn(learn)
         return change
@@ -669,7 +668,7 @@ class Library:
         Parameters
         ----------
         tracks : tracks, and folders of files; by default all
-        query : only tracks found by this search at 50 % or more
+        query : only tracks that this search finds with 50 % or more
         precision : the precision that predictions must have; None or 0: `tag`'s thresholds
         people, predicted : whether to write people's tags, and predictions
         owner : whose predictions: "own", "built-in", or None for both
@@ -691,7 +690,7 @@ class Library:
         precision: float | None = 0.8,
         rules: "Rules | Mapping[str, Any] | None" = None,
     ) -> "WriteOutline":
-        """What `plan_write` would add, tag by tag, by what the library knows of the files."""
+        """What `plan_write` would add, tag by tag, from what the library knows about the files."""
         ids, _ = self.find_tracks(query=query)
         return modules.write.outline_writes(self, ids, self._rules(rules), precision or None)
 
@@ -710,7 +709,7 @@ class Library:
     ) -> "WriteReport":
         """Write tags into files, as a plan says or as `plan_write` plans it with these arguments.
 
-        With ``dry_run`` nothing is written; the report names the files that would be.
+        With ``dry_run``, nothing is written; the report names the files that would be.
         """
         plan = tracks[0] if tracks and isinstance(tracks[0], modules.write.WritePlan) else None
         if plan is None:
@@ -744,8 +743,8 @@ class Library:
     ) -> None:
         """Export tracks and tags to .xml (Rekordbox) or .csv.
 
-        The tags are those that `write` writes. A hit of `search` also has the tags that were
-        searched for, where they reach the thresholds of `tag`.
+        The tags are those that `write` writes. A hit from `search` also has the tags that were
+        searched for, if they reach the thresholds of `tag`.
         """
         Hit, snapshot = modules.snapshot.Hit, self.snapshot()
         hits = ((x.track, x.tags) if isinstance(x, Hit) else (self.track(x), {}) for x in tracks)
@@ -777,9 +776,9 @@ class Library:
     def find_tracks(
         self, *named: TrackName, query: str | None = None
     ) -> tuple[list[int], set[str] | None]:
-        """The present tracks that are named, also by folders, and that match a query.
+        """The present tracks with these names or in these folders that match a query.
 
-        Returns their numbers, ascending, and the files that were named; None if none were.
+        Returns their numbers, ascending, and the named files; None if no names were given.
         """
         chosen, files = set(self.snapshot().ids.tolist()), None
         if named:
@@ -798,7 +797,7 @@ class Library:
         if version is None:
             if not is_empty:
                 raise LibraryError(
-                    f"{self.place} is a database of another program. Name another place with "
+                    f"{self.place} is another program's database. Name another place with "
                     "--library."
                 )
             if not create:
@@ -833,13 +832,13 @@ class LibrarySettings(database.LibraryPart):
         return value
 
     def beginning_with(self, prefix: str) -> dict[str, Any]:
-        """The rest of each name that begins so → its value."""
+        """The rest of each name with this prefix → its value."""
         query = sa.select(setting.c.key, setting.c.value)
         rows = self._library.fetch(query.where(setting.c.key.startswith(prefix, autoescape=True)))
         return {row.key.removeprefix(prefix): database.stored_json(row.value) for row in rows}
 
     def set(self, key: str, value: Any) -> None:
-        """Give a name a value; None removes it."""
+        """Set a name's value; None removes it."""
         rows = [] if value is None else [{"key": key, "value": json.dumps(value)}]
         with self._library.begin() as connection:
             database.replace_rows(connection, setting, rows, setting.c.key == key)

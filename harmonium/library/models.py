@@ -1,4 +1,4 @@
-"""The models of a library: list them, switch to one, compare two."""
+"""A library's models: list them, switch to one, compare two."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -20,8 +20,8 @@ class ModelEntry:
     id: int
     made_at: datetime
     in_use: bool
-    n_tags: int  # tags that it was to learn here; of the built-in model, all
-    n_learnt: int  # how many of these it predicts better than chance
+    n_tags: int  # tags that it tried to learn here; for the built-in model, all
+    n_learnt: int  # how many of them it predicts better than chance
     mean_auc: float | None  # over its tags, for tracks held out in training
     n_tracks: int | None  # how many tracks it has learnt from
     n_tagged: int  # how many tracks of the library it has tagged
@@ -54,9 +54,9 @@ class ModelComparison:
     """What changes from model a to model b."""
 
     tags: list[dict[Literal["tag", "auc_a", "auc_b"], Any]]  # AUCs for held-out tracks, by tag
-    better: int  # how many tags of both b knows better by at least `MIN_GAIN`
+    better: int  # how many shared tags b knows better by at least `MIN_GAIN`
     worse: int
-    mean_a: float | None  # mean AUC of the tags of both
+    mean_a: float | None  # mean AUC of the shared tags
     mean_b: float | None
     error: float | None  # standard error of the difference of the means
     changed_tracks: int | None  # tracks that get other tags; None if a model has not tagged them
@@ -84,7 +84,7 @@ def compare_models(library: Library, a: int, b: int) -> ModelComparison:
 
 
 def _n_changed(library: Library, *models: StoredModel) -> int | None:
-    """How many tracks get other tags by two models; None if no track was tagged by both."""
+    """How many tracks get different tags from two models; None if no track was tagged by both."""
     (ids_a, a), (ids_b, b) = (library.predictions.matrix(model.id) for model in models)
     ids, rows_a, rows_b = np.intersect1d(ids_a, ids_b, assume_unique=True, return_indices=True)
     if not len(ids):

@@ -1,8 +1,8 @@
-"""Orders by sound: a path from one track to another, and a smooth order of some.
+"""Orders by sound: a path from one track to another, and a smooth order of several tracks.
 
 A jump is one minus the similarity of two neighbours (`search.similarity_matrix`). A path has as
-many stops as asked for, each closer to its end and farther from its start than the one before, and
-among all such choices the least sum of cubed jumps: one large jump costs more than many small ones.
+many stops as asked for, each closer to its end and farther from its start than the one before. Of
+all such paths it has the least sum of cubed jumps: one large jump costs more than many small ones.
 docs/benchmarks.md compares it with other ways.
 """
 
@@ -50,7 +50,7 @@ def smoothest(similarity: Floats, n_stops: int) -> Places:
 def smooth_order(similarity: Floats) -> Places:
     """An order of all rows of (n, n), from the first one on, with small jumps.
 
-    Each time to the nearest one left; then parts are reversed as long as that lowers the cost.
+    Always goes to the nearest one left; then reverses parts as long as that lowers the cost.
     """
     n, cost = len(similarity), _cost(similarity)
     left = cost.copy()

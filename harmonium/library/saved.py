@@ -1,8 +1,8 @@
-"""Searches with a name, which find their tracks anew each time; and their playlists in a folder.
+"""Saved searches, which search again each time, and their playlists in a folder.
 
-Navidrome reads two kinds of files: .m3u8, a list of paths, and .nsp, rules on fields of the files
+Navidrome reads two kinds of files: .m3u8, a list of paths, and .nsp, rules on the files' fields
 that it applies itself. A search becomes rules if it is a query of tags, and each tag is the genre,
-mood or grouping of some file; the rest needs Harmonium.
+mood or grouping of some file; other searches need Harmonium.
 """
 
 import json
@@ -24,8 +24,8 @@ from harmonium.library.snapshot import Question, SearchResult
 from harmonium.library.store.database import damaged, storable
 from harmonium.library.store.schema import SAVED
 
-MAX_NAME = 200  # letters of a name
-RULE_FIELDS = ("genre", "mood", "grouping")  # that Navidrome reads as several values
+MAX_NAME = 200  # maximum length of a name
+RULE_FIELDS = ("genre", "mood", "grouping")  # Navidrome reads these as several values
 PLAYLISTS = "playlists"  # the setting: folder → (file → digests, whether rules, whether relative)
 _NOT_IN_NAMES = re.compile(r'[/\\:*?"<>|\x00-\x1f\x7f\ud800-\udfff]')
 
@@ -38,7 +38,7 @@ class SavedSearch:
     """A search with a name."""
 
     name: str
-    question: Question  # its ``stops`` are how many tracks it finds at most
+    question: Question  # ``stops`` is the most tracks that it finds
 
     @property
     def words(self) -> str:
@@ -70,17 +70,17 @@ class WrittenPlaylist:
 
 
 def saved_searches(library: Library) -> list[SavedSearch]:
-    """All, by name."""
+    """All saved searches, by name."""
     found = library.settings.beginning_with(SAVED)
     try:
         searches = [SavedSearch(name, Question(**one)) for name, one in found.items()]
-    except TypeError as error:  # of a newer version, say
+    except TypeError as error:  # from a newer version, perhaps
         raise damaged(f"a saved search cannot be read ({error})") from None
     return sorted(searches, key=lambda one: one.name.casefold())
 
 
 def saved_search(library: Library, name: str) -> SavedSearch:
-    """The search of a name, or a LibraryError."""
+    """The search with this name, or a LibraryError."""
     found = {one.name: one for one in saved_searches(library)}
     if name not in found:
         hint = did_you_mean(name, found, examples=5)
@@ -89,9 +89,9 @@ def saved_search(library: Library, name: str) -> SavedSearch:
 
 
 def save(library: Library, name: str, question: Question) -> int | None:
-    """Save a search, in place of one with this name; the number of the change, None if the same."""
+    """Save a search, or replace the one with this name; the change, None if it is the same."""
     name = _checked(name)
-    library.snapshot().search(question, 1)  # or an error
+    library.snapshot().search(question, 1)  # an invalid query is an error
     usual = Question()._asdict()
     asked = {key: one for key, one in question._asdict().items() if one != usual[key]}
     return library.changes.set_settings("save", f"search {name!r} saved", {SAVED + name: asked})
@@ -108,7 +108,7 @@ def rename(library: Library, old: str, new: str) -> int | None:
     saved_search(library, old)
     new = _checked(new)
     if library.settings.get(SAVED + new) is not None:
-        raise DataError(f"There is a saved search {new!r} already. Choose another name.")
+        raise DataError(f"There is already a saved search {new!r}. Choose another name.")
     values = {SAVED + new: library.settings.get(SAVED + old), SAVED + old: None}
     return library.changes.set_settings("save", f"search {old!r} renamed to {new!r}", values)
 
@@ -128,10 +128,10 @@ def write_playlists(
     relative: bool | None = None,
     progress: Progress | None = None,
 ) -> Iterator[WrittenPlaylist]:
-    """Write each saved search as .m3u8, or with ``rules`` as .nsp where Navidrome's suffice.
+    """Write each saved search as .m3u8, or with ``rules`` as .nsp where Navidrome's rules allow.
 
-    None is as the last time in this folder. Files of searches that are gone are removed. A file
-    that somebody else wrote or changed stays as it is.
+    None means as last time in this folder. Files of deleted searches are removed. A file that
+    somebody else wrote or changed is left alone.
     """
     folder.mkdir(parents=True, exist_ok=True)
     folders, place = library.settings.get(PLAYLISTS, {}), absolute_path(folder)
@@ -182,7 +182,7 @@ def _write(path: Path, content: bytes, files: dict[str, str], remember: Callable
     check_writable(path)
     new, there, ours = sha256(content).hexdigest(), _digest(path), files.get(path.name, "")
     if there not in (None, new, *ours.split()):
-        whose = f"'{readable(path)}' is not as this library wrote it."
+        whose = f"'{readable(path)}' was written or changed by another program."
         raise DataError(f"{whose} Rename or remove the file, or rename the search.")
     if there != new:
         files[path.name] = f"{there or ''} {new}"  # one of these, should the process end here
@@ -198,7 +198,7 @@ def _digest(path: Path) -> str | None:
 def navidrome_rules(
     library: Library, saved: SavedSearch, spelt: Spellings
 ) -> dict[str, Any] | None:
-    """The rules of a .nsp file; None if Navidrome's cannot express the search."""
+    """The rules of a .nsp file; None if Navidrome's rules cannot express the search."""
     asked = saved.question
     plain = Question(asked.text, min_probability=asked.min_probability, stops=asked.stops)
     if not asked.text or asked != plain:
@@ -213,7 +213,7 @@ def navidrome_rules(
 
 
 def _rule(query: Query, spelt: Spellings, negated: bool = False) -> dict[str, Any]:
-    """The rule of a query; a KeyError if a part of it is in no file."""
+    """The rule for a query; a KeyError if no file has a part of it."""
     if query.operator == "NOT":
         return _rule(query.parts[0], spelt, not negated)
     if query.operator in ("AND", "OR"):

@@ -6,18 +6,18 @@
     range    := feature ":" (("<" | "<=" | ">" | ">=") number | [number] ".." [number])
 
 as in `mellow piano -rock`, `("hip hop" OR rap) AND NOT live` or `energy:>0.7 jazz`. Operators may
-be in small letters, where they are no part of a tag: "drum and bass" stays one. Words side by side
-are tags that must all hold, and are read as the fewest known tags: "alternative rock" is that tag
-if there is one, though its words may be tags, too; "alternative AND rock" asks for both. Where two
-readings have equally few tags, the query is refused and quotes decide.
+be lower case unless they are part of a tag: "drum and bass" stays one. Words side by side are tags
+that must all hold, and are read as the fewest known tags: "alternative rock" is that tag if it
+exists, even if its words are tags, too; "alternative AND rock" asks for both. If two readings have
+equally few tags, the query is refused, and quotes decide.
 
-docs/library.md says how tracks are ordered. Where people leave a tag open and the model has no
-probability (it has not learnt the tag, or not tagged the track), that is 0. A range of an audio
-feature is certain: it holds or not. Tracks for which people's tags and ranges alone match the query
-are ordered by what the model would have said.
+docs/library.md says how tracks are ordered. If people leave a tag open and the model has no
+probability (it has not learnt the tag, or not tagged the track), it counts as 0. A range of an
+audio feature is certain: it holds or not. Tracks that match by people's tags and ranges alone are
+ordered by what the model would have said.
 
-Two tracks are as similar as the mean of two cosines: of their sound vectors (`store.tracks`), and
-of the probabilities of learnt tags, each less its mean over the library, in units of its deviation.
+The similarity of two tracks is the mean of two cosines: of their sound vectors (`store.tracks`),
+and of the probabilities of learnt tags, each standardised over the library.
 """
 
 import re
@@ -40,16 +40,16 @@ if TYPE_CHECKING:
 OPERATORS = ("AND", "OR", "NOT")
 MAX_DEPTH = 100  # maximum nesting of brackets and negations
 SOURCES = ("nobody", "model", "people")  # who says that a track matches
-MIN_ORDERED = 500  # minimum number of tracks of a result that are sorted
+MIN_ORDERED = 500  # sort at least this many tracks of a result
 N_TAGS_LIKE_SOUND = 30  # the number of learnt tags that weigh as much as the sound
 ROUNDING = 1e-6  # lengths up to this count as 0
 
-Masks = dict[str, tuple[Mask, Mask]]  # tag or range → where it surely holds, where it may hold
+Masks = dict[str, tuple[Mask, Mask]]  # tag or range → where it certainly holds, where it may hold
 _Token = tuple[str, str]  # a kind, such as "word", "range", "(", "AND" or "end", and its text
 
 
 class Range(NamedTuple):
-    """Values of an audio feature, from the lowest to the highest."""
+    """A range of an audio feature's values."""
 
     feature: str
     low: float
@@ -57,10 +57,10 @@ class Range(NamedTuple):
 
 
 class Query(NamedTuple):
-    """A query: a tag or a range, or an operator with the queries that it joins."""
+    """A query: a tag, a range, or an operator and the queries that it joins."""
 
     operator: Literal["TAG", "RANGE", "NOT", "AND", "OR"]
-    parts: tuple["Query", ...] = ()  # one of NOT, at least two of AND and OR
+    parts: tuple["Query", ...] = ()  # one for NOT, at least two for AND and OR
     tag: str = ""  # or the text of a range
 
     @property
@@ -70,7 +70,7 @@ class Query(NamedTuple):
 
     @property
     def ranges(self) -> dict[str, Range]:
-        """Text → range, for those of the query."""
+        """Text → range, for the query's ranges."""
         return {text: read_range(text) for text in self._texts("RANGE")}
 
     def _texts(self, kind: str) -> list[str]:
@@ -85,11 +85,11 @@ class Query(NamedTuple):
         return {tag for part in self.parts for tag in part.wanted(inner)}
 
     def probability(self, of_tag: Callable[[str], Floats]) -> Floats:
-        """p of the query for each track, (n,), from p of each tag, (n,), as if independent.
+        """p of the query for each track, (n,), from p of each tag, (n,), treated as independent.
 
         p(a AND b) = p(a) p(b);  p(a OR b) = 1 - (1 - p(a)) (1 - p(b));  p(NOT a) = 1 - p(a)
 
-        With p of 0 and 1 only, these are the operators of logic.
+        If all p are 0 or 1, these are the logical operators.
         """
         if self.operator in ("TAG", "RANGE"):
             return of_tag(self.tag)
@@ -110,11 +110,11 @@ class Query(NamedTuple):
 
 
 def parse(text: str, known: Collection[str], aliases: Mapping[str, str] = {}) -> Query:
-    """The query of a text, in tags that are among the known (normalised) ones.
+    """The query that a text means, with known (normalised) tags.
 
-    ``aliases`` are other words for known tags; they count where the text has no other meaning. A
-    DataError names tags that are near an unknown one, words that can be read in two ways, or
-    brackets, quotes and operators that do not fit.
+    ``aliases`` are other words for known tags; they count if the text has no other meaning. A
+    DataError names tags similar to an unknown one, words that can be read in two ways, or misplaced
+    brackets, quotes and operators.
     """
     tokens = _with_tags(_tokens(text, known, aliases), known, aliases)[::-1]  # the next one is last
 
@@ -151,7 +151,7 @@ def parse(text: str, known: Collection[str], aliases: Mapping[str, str] = {}) ->
     def misfit() -> DataError:
         found = {"end": "its end", ")": "a closing bracket"}.get(tokens[-1][0], tokens[-1][0])
         return DataError(
-            f"The query {text!r} has {found} where a tag was expected. Operators stand "
+            f"The query {text!r} has {found} where a tag was expected. Operators go "
             "between tags: rock AND NOT (live OR acoustic)."
         )
 
@@ -238,12 +238,12 @@ def _tokens(text: str, known: Collection[str], aliases: Mapping[str, str]) -> li
 def _with_tags(
     tokens: list[_Token], known: Collection[str], aliases: Mapping[str, str]
 ) -> list[_Token]:
-    """The tokens with words, which may make up a tag together, replaced by tags."""
+    """The tokens, with words replaced by tags; several words may make up one tag."""
     result: list[_Token] = []
     run: list[str] = []
     for kind, text in tokens:
         if kind == "word":
-            run += text.split(" ")  # a hyphen may have made two of one
+            run += text.split(" ")  # a hyphen may have split one word
             continue
         result += [
             ("tag", name) if name in known else (name.upper(), "")
@@ -259,7 +259,7 @@ def _with_tags(
 
 
 def _read_run(words: list[str], known: Collection[str], aliases: Mapping[str, str]) -> list[str]:
-    """Words side by side as the fewest known tags, if there is just one way."""
+    """Words side by side as the fewest known tags, if there is only one such reading."""
     readings: list[list[list[str]]] = [[[]]]  # of the first i words, the shortest, two at most
     for end in range(1, len(words) + 1):
         ways = [
@@ -297,9 +297,9 @@ class Found:
     """Tracks and what is known about them; all (n,). They are sorted as far as needed."""
 
     ids: Ids
-    probability: Floats | None = None  # None for a query without tags
+    probability: Floats | None = None  # None if the query has no tags
     sources: NDArray[np.uint8] | None = None  # places in `SOURCES`
-    score: Floats | None = None  # what they are ordered by; None if they are in order
+    score: Floats | None = None  # what to order them by; None if they are in order
     similarity: Floats | None = None
     tags: dict[str, Floats] = field(default_factory=dict)  # tag of the query → its probabilities
     features: set[str] = field(default_factory=set)  # audio features to show
@@ -317,7 +317,7 @@ class Found:
         return replace(self, **columns, tags=tags)  # type: ignore[arg-type]
 
     def rows(self, begin: int, end: int) -> Places:
-        """Where the tracks from one place in the order to another are."""
+        """Where the tracks between two places in the order are."""
         end = min(end, len(self.ids))
         if self.score is None:
             return np.arange(min(begin, end), end)
@@ -340,8 +340,8 @@ def rank(
 ) -> Found:
     """What is known about all tracks that may match a query, in no order.
 
-    With ``like``, a track, the score is the probability times the similarity to it; those that are
-    less alike than chance come last. With ``predicted``, only what the model adds is found.
+    With ``like``, a track, the score is the probability times the similarity to it; tracks less
+    alike than chance come last. With ``predicted``, only what the model adds is found.
     """
     names, ranges = ([], {}) if query is None else (query.tags, query.ranges)
     features = {one.feature for one in ranges.values()}
@@ -378,7 +378,7 @@ def rank(
         score = np.where(similarity > 0, p * similarity, similarity)
     else:
         score = p.copy()
-        if query is not None and certain.any():  # before all that are not certain
+        if query is not None and certain.any():  # ahead of everything uncertain
             score[certain] = 2 + query.probability(lambda name: own[name][certain])
     people_only = [name for name in names if name not in modelled]
     sources = _sources(certain, masks, there, modelled)
@@ -391,7 +391,7 @@ def _sources(
     certain: Mask, masks: Masks, tagged: Mask, modelled: Collection[str]
 ) -> NDArray[np.uint8]:
     """Who says that each track matches, as places in `SOURCES`, (n,)."""
-    # The model does if it says something of a tag that people leave open.
+    # It is the model if it has a say on a tag that people leave open.
     none = np.zeros(len(certain), bool)
     left_open = {name: ~surely & maybe for name, (surely, maybe) in masks.items()}
     by_model = tagged & sum((left_open[name] for name in masks if name in modelled), none)
@@ -407,17 +407,17 @@ def _sources(
 def _modelled(
     snapshot: "Snapshot", model: StoredModel, names: list[str]
 ) -> tuple[Ids, dict[str, Floats]]:
-    """Tracks with predictions, (n,), and those of the tags that the model has learnt, (n,) each."""
-    # For a query without any such tag, the tracks are included all the same: some may lack a tag.
+    """Tracks with predictions, (n,), and the predictions for learnt tags, (n,) each."""
+    # Tracks are included even if the query has no learnt tag: some may lack a tag.
     learnt = {tag: j for j, tag in enumerate(model.vocabulary) if model.learnt[j]} | model.features
     places = {name: learnt[name] for name in names if name in learnt}
     ids, P = snapshot.columns(list(places.values()) or [0])
-    # a track may be too new to have anything of a word learnt from answers
+    # a track may be too new for a word that was learnt from answers
     return ids, {name: np.nan_to_num(P[:, i]) for i, name in enumerate(places)}
 
 
 def feature_place(model: StoredModel, name: str) -> int:
-    """The place of an audio feature in the model's vocabulary; a DataError if it has none."""
+    """The place of an audio feature in the model's vocabulary; a DataError if it is not there."""
     if name not in model.features:
         raise DataError(
             f"The model in use does not know the audio feature {name!r}. The built-in model does: "
@@ -428,7 +428,7 @@ def feature_place(model: StoredModel, name: str) -> int:
 
 
 def _spread(ids: Ids, values: Floats | None, everyone: Ids) -> Floats:
-    """The values of some tracks as a column of all, 0 for the others."""
+    """The values of some tracks as a column for all tracks; 0 for the others."""
     if values is not None and (ids is everyone or np.array_equal(ids, everyone)):
         return values
     column = np.zeros(len(everyone), np.float32)
@@ -439,7 +439,7 @@ def _spread(ids: Ids, values: Floats | None, everyone: Ids) -> Floats:
 
 
 def _mask(everyone: Ids, some: Ids) -> Mask:
-    """Which of ``everyone`` are among ``some``, (n,); both ascending."""
+    """Which of ``everyone`` are in ``some``, (n,); both ascending."""
     mask = np.zeros(len(everyone), bool)
     at, there = places_in(everyone, some)
     mask[at[there]] = True
@@ -447,7 +447,7 @@ def _mask(everyone: Ids, some: Ids) -> Mask:
 
 
 def first(score: Floats, n: int) -> Places:
-    """Places of the n largest scores, largest first; equal ones in their order."""
+    """Places of the n largest scores, largest first; ties keep their order."""
     candidates = np.arange(len(score))
     if n < len(score):
         candidates = np.flatnonzero(score >= np.partition(score, -n)[-n])
@@ -457,10 +457,10 @@ def first(score: Floats, n: int) -> Places:
 def similarities(
     snapshot: "Snapshot", model: StoredModel, track_id: int, tagged: Ids
 ) -> tuple[Ids, Floats]:
-    """Tracks that can be compared with one, (n,), and how alike they are, (n,) in [-1, 1].
+    """Tracks that can be compared with one, (n,), and their similarity, (n,) in [-1, 1].
 
-    What people agree on about that track counts, for it, as certain. A track that the model has not
-    tagged is compared by its sound alone; ``tagged`` (m,) are the others, ascending.
+    What people agree on about that track counts as certain. Tracks that the model has not tagged
+    are compared by sound alone; ``tagged`` (m,) are the others, ascending.
     """
     ids, by_sound = snapshot.sounds.ids, snapshot.sounds.cosines(track_id)
     row = int(np.searchsorted(tagged, track_id))
@@ -479,7 +479,7 @@ def similarities(
 
 
 def similarity_matrix(snapshot: "Snapshot", model: StoredModel, ids: Ids) -> Floats:
-    """How alike tracks that have vectors are by sound and by predictions, (n, n) in [-1, 1]."""
+    """Similarity by sound and predictions, for tracks that have vectors, (n, n) in [-1, 1]."""
     by_sound = _cosines(snapshot.sounds.at(ids).astype(np.float32))
     tagged = _modelled(snapshot, model, [])[0]
     place, there = places_in(tagged, ids)
@@ -505,7 +505,8 @@ def alike(columns: Iterable[Floats], row: int, own: Floats) -> Floats:
     """cos(z_i, z_row) with z_ij = (p_ij - mean_j) / deviation_j, for all tracks i, (n,).
 
     ``columns`` are the probabilities (n,) of each tag; ``own`` (n_tags,) replaces those of the row
-    where it is not NaN. Column by column, since all of them together would not fit the cache.
+    where it is not NaN. It works column by column, since all columns together would not fit the
+    cache.
     """
     dot: Floats | float = 0.0
     squares: Floats | float = 0.0
@@ -517,7 +518,7 @@ def alike(columns: Iterable[Floats], row: int, own: Floats) -> Floats:
         mean = column.mean()
         apart = column - mean
         deviation = float(np.sqrt(apart @ apart / n))
-        if deviation > STEP:  # what is less may be the rounding of what is stored
+        if deviation > STEP:  # anything less may be rounding in storage
             apart /= deviation
             z = float(value - mean) / deviation
             dot, squares, own_square = dot + z * apart, squares + apart * apart, own_square + z * z

@@ -1,8 +1,8 @@
-"""One state of a library, as searches and the page see it: parts are read when needed.
+"""One state of a library, as searches and the page see it; its parts are read when needed.
 
-`Library.snapshot` keeps the latest one. When the library has changed, the next snapshot takes over
-what has not: the predictions, the verdicts, the tracks, or the model. A snapshot that is used once
-reads only the columns that a query needs; one that has shown a page has all of them in memory.
+`Library.snapshot` keeps the latest one. When the library has changed, the next snapshot reuses what
+has not: the predictions, the verdicts, the tracks, or the model. A snapshot that is used once reads
+only the columns that a query needs; after showing a page, it has all of them in memory.
 """
 
 import threading
@@ -54,7 +54,7 @@ ORDERS = (
 that are found, each similar to the one before."""
 
 N_READ = 16  # tags whose predictions are read at a time
-N_RESULTS = 16  # results of searches that are kept, for their further pages and their facets
+N_RESULTS = 16  # search results to keep for more pages and for facets
 N_SHOWN_TAGS = 6  # tags that are shown with a track in a list
 
 
@@ -62,20 +62,20 @@ class Question(NamedTuple):
     """A search."""
 
     text: str = ""  # a query, as `search.parse` reads it; empty for any track
-    like: int | None = None  # the number of a track; others are compared with it
+    like: int | None = None  # the number of the track to compare others with
     order: str | None = None  # one of `ORDERS`; None: most likely first, or by name if no query
     min_probability: float = 0.0
     owner: Owner | None = None
     predicted: bool = False  # only tracks that the model adds
-    name: str = ""  # words that a track's title, artist, album and file name must have between them
+    name: str = ""  # words that must appear in a track's title, artist, album or file name
     features: bool = False  # all audio features of the tracks; else those of the query and order
     start: int | None = None  # the number of a track: a path by sound from it to ``end``
     end: int | None = None
-    stops: int = 20  # how many tracks a path, a smooth order or a saved search has
+    stops: int = 20  # number of tracks in a path, a smooth order or a saved search
 
     @property
     def is_ordered_by_sound(self) -> bool:
-        """Whether its tracks are chosen and ordered together, as many as ``stops``."""
+        """Whether its tracks, ``stops`` of them, are chosen and ordered together."""
         return self.order == "smooth" or (self.start, self.end) != (None, None)
 
 
@@ -86,7 +86,7 @@ class TrackTag:
     tag: str
     shown: str  # as this library spells it
     probability: float  # that the track has the tag
-    source: str  # "people" have said so, "given" (with --known), "model", or "built-in"
+    source: str  # "people", "given" (with --known), "model", or "built-in"
     precision: float | None = None  # share of held-out tracks this likely that have the tag
 
 
@@ -96,12 +96,12 @@ class Hit:
 
     track: Track
     probability: float | None  # that the track matches; None for a query without tags
-    similarity: float | None  # with ``like``, or the one before on a path: 1 the same, 0 unlike
+    similarity: float | None  # to ``like``, or to the one before on a path: 1 the same, 0 unlike
     source: str | None
     """Who says so: "people", the "model", or "nobody", where nothing speaks against it; None where
     nothing was asked."""
     tags: dict[str, float] = field(default_factory=dict)  # tag of the query → its probability
-    shown_tags: list[TrackTag] = field(default_factory=list)  # those that say most, on a page
+    shown_tags: list[TrackTag] = field(default_factory=list)  # the most telling ones, on a page
     features: dict[str, float] = field(default_factory=dict)
     """Its audio features: all if asked for, else those of the query and the order."""
 
@@ -114,7 +114,7 @@ class SearchResult:
     total: int | None  # how many were found; None if there are more, and they were not counted
     offset: int  # how many of them come before the hits
     n_below: int  # tracks below the minimum probability; 0 if they were not counted
-    people_only: list[str]  # tags of the query that the model has not learnt: only people count
+    people_only: list[str]  # query tags that the model has not learnt: only people count
 
     def __iter__(self) -> Iterator[Hit]:
         return iter(self.hits)
@@ -134,10 +134,10 @@ class Facet:
 
 
 class _part(Generic[T]):
-    """A property of a `Snapshot` that is worked out once, under the snapshot's lock.
+    """A `Snapshot` property that is computed once, under the snapshot's lock.
 
-    `functools.cached_property` has a lock of its own in Python 3.11. A thread that holds it and
-    wants the snapshot's, and one that holds that and wants it, would wait for each other.
+    `functools.cached_property` has its own lock in Python 3.11. Two threads that each hold one of
+    the two locks and want the other would wait forever.
     """
 
     def __init__(self, work: Callable[["Snapshot"], T]) -> None:
@@ -193,7 +193,7 @@ class Snapshot:
 
     @property
     def _model_state(self) -> object:
-        """What changes with the model."""
+        """What depends on the model."""
         one = self.model
         learnt = [refined.digest for refined in one.refinements]
         return one.id, one.vocabulary, one.thresholds.tolist(), learnt
@@ -203,13 +203,13 @@ class Snapshot:
     predictions = _part(lambda self: self.library.predictions.matrix(self.model.id))
     """What the model in use says about all tracks."""
     trained = _part(lambda self: self.library.predictions.matrix(self.model.id, refined=False))
-    """The same as the model was trained, without what it learnt from answers since."""
+    """The same for the model as trained, without what it learnt from answers since."""
     sounds = _part(lambda self: SoundVectors.of(self.library))
     """How the tracks sound."""
     ids = _part(lambda self: self.library.tracks.ids())
     """The tracks whose files exist, ascending."""
     absent = _part(lambda self: ~np.isin(self.predictions.ids, self.ids, assume_unique=True))
-    """(n,) which tracks with predictions no longer have a file."""
+    """(n,) which tracks with predictions have no file any more."""
     spellings = _part(lambda self: self.library.spellings())
     """Tag → how it is shown, if that differs from its name."""
     hidden = _part(lambda self: self.library.hidden_tags())
@@ -238,7 +238,7 @@ class Snapshot:
 
     @_part
     def aliases(self) -> dict[str, str]:
-        """Another word → the tag that it means: former names, genres, words of the model."""
+        """Another word → the tag that it means: former names, genres, the model's other words."""
         now = self.library.renamed_tags()
         words = {**builtin_tree().aliases, **self.library.genres().aliases}
         words = {word: now.get(tag, tag) for word, tag in (words | builtin_aliases()).items()}
@@ -246,7 +246,7 @@ class Snapshot:
 
     @_part
     def synonyms(self) -> dict[str, str]:
-        """The same, without words that people use beside the tag: these are two tags."""
+        """The same, without words that people use alongside the tag: those are two tags."""
         used, now = self.library.used_tags(), self.library.renamed_tags()
         return {
             word: tag
@@ -255,7 +255,7 @@ class Snapshot:
         }
 
     def name(self, tag: str) -> str:
-        """The name of a tag, in any spelling, or of the tag that a word means."""
+        """The name of a tag given in any spelling, or of the tag that a word means."""
         name = normalise_tag(tag)
         return name if name in self.known else self.aliases.get(name, name)
 
@@ -267,7 +267,7 @@ class Snapshot:
 
     @_part
     def places(self) -> dict[str, int]:
-        """Tag → its place in the model, for those that it has learnt."""
+        """Tag → its place in the model, for learnt tags."""
         learnt = self.model.learnt
         return {tag: j for j, tag in enumerate(self.model.vocabulary) if learnt[j]}
 
@@ -294,7 +294,7 @@ class Snapshot:
 
     @_part
     def reached(self) -> Mask:
-        """(n_learnt, n) which tracks the model gives each tag that it has learnt."""
+        """(n_learnt, n) which tracks get each learnt tag from the model."""
         found, least = self.predictions, packed(self.model.thresholds)
         rows = np.zeros((len(self.places), len(found.ids)), bool)
         for row, j in enumerate(self.places.values() if len(found.ids) else ()):
@@ -313,11 +313,11 @@ class Snapshot:
 
     @_part
     def curves(self) -> list[PrecisionCurve]:
-        """The precision curves of the model in use, by place; none if it has none."""
+        """The precision curves of the model in use, by place; empty if it has none."""
         return precision_curves(self.library.models.get(self.model_id)) if self.model_id else []
 
     def write_precision(self, precision: float | None) -> dict[str, float]:
-        """Tag → how often it is right from its threshold on, by the median of what that may be."""
+        """Tag → how often it is right above its threshold: the median estimate."""
         thresholds, found = self.write_thresholds(precision), {}
         for tag, place in self.places.items():
             for curve in self.curves[place : place + 1]:
@@ -326,7 +326,7 @@ class Snapshot:
         return found
 
     def not_reached(self, precision: float | None) -> dict[str, float | None]:
-        """Learnt tag that is never right so often → its precision at best, by a cautious count."""
+        """Learnt tag that never reaches this precision → its best precision, as a lower bound."""
         thresholds, found = self.write_thresholds(precision), dict[str, float | None]()
         for tag, place in self.places.items():
             if place >= len(thresholds) or thresholds[place] > 1:
@@ -343,7 +343,7 @@ class Snapshot:
         return kind_of(tag, self.kinds)
 
     def owner(self, tag: str) -> Owner:
-        """Whose tag it is: learnt here, of the built-in model, or only people's."""
+        """Whose tag it is: learnt here, from the built-in model, or only people's."""
         if (place := self.places.get(tag)) is None:
             return "people"
         return "own" if self.model.is_own[place] else "built-in"
@@ -365,7 +365,7 @@ class Snapshot:
         return {name: table.agreement(name) for name in names}
 
     def agreed_of(self, track_id: int) -> dict[str, bool]:
-        """Tag → whether it holds for a track, where people agree on that; the most said first."""
+        """Tag → whether it holds for a track, if people agree; the most mentioned first."""
         if "verdicts" in self.__dict__:
             return self.verdicts.of_track(track_id)
         opinions = self.library.opinions.triples([track_id])
@@ -385,7 +385,7 @@ class Snapshot:
         if self._is_warm and np.array_equal(self.trained.ids, ids):
             yield from (unpacked(self.trained.steps[j]) for j in tags.tolist())
             return
-        for some in batches(tags.tolist(), N_READ):  # never all of it in memory
+        for some in batches(tags.tolist(), N_READ):  # never all in memory
             yield from self.probabilities(ids, some, refined=False).T
 
     def probabilities(
@@ -397,7 +397,7 @@ class Snapshot:
         return self.library.predictions.probabilities(self.model.id, ids, tags, refined=refined)
 
     def features(self, ids: Ids, names: Container[str] = AUDIO_FEATURES) -> list[dict[str, float]]:
-        """Audio feature → its value, for each track; empty where the model says nothing."""
+        """Audio feature → its value, for each track; empty if the model says nothing."""
         places = {name: j for name, j in self.model.features.items() if name in names}
         if not places:
             return [{} for _ in ids]
@@ -413,9 +413,9 @@ class Snapshot:
         count: bool = True,
         shown_tags: bool = False,
     ) -> SearchResult:
-        """One page of the tracks that match a query; ``shown_tags`` as of `page`.
+        """One page of the tracks that match a query; ``shown_tags`` as in `page`.
 
-        Without ``count``, what was found is counted only if it is less than a page.
+        Without ``count``, the total is only known if it is less than a page.
         """
         self._make_comparable(question)
         with self.library.reading():
@@ -448,11 +448,11 @@ class Snapshot:
         return found
 
     def likely(self, text: str) -> Ids:
-        """The tracks that match a query at 50 % or more; all tracks without a query."""
+        """The tracks that match a query with 50 % or more; without a query, all tracks."""
         return self.find(Question(text.strip(), min_probability=0.5)).ids
 
     def _make_comparable(self, question: Question) -> None:
-        """Give all tracks the vectors that a query compares."""
+        """Make sure that all tracks have the vectors that a query compares."""
         named = [one for one in (question.like, question.start, question.end) if one is not None]
         for one in named:
             self.library.tracks.get(one)
@@ -460,7 +460,7 @@ class Snapshot:
             update_sound_vectors(self.library)
 
     def _by_sound(self, question: Question, found: Found) -> Found:
-        """The path between two tracks over those that were found; or some of them, reordered."""
+        """The path between two tracks through those found, or the first ones in a smooth order."""
         start, end, sounds = question.start, question.end, self.sounds
         model = self.model.only(question.owner)
         if not 2 <= question.stops <= MAX_STOPS:
@@ -468,7 +468,7 @@ class Snapshot:
             raise DataError(f"{rule}, got {question.stops}.")
         if start is None and end is None:
             first = found.rows(0, min(question.stops, len(found.ids)))
-            heard = sounds.rows(found.ids[first])  # the others come last
+            heard = sounds.rows(found.ids[first])  # tracks without one come last
             order = smooth_order(similarity_matrix(self, model, found.ids[first[heard]]))
             rows = np.append(first[heard][order], np.delete(first, heard))
             return replace(found.only(rows), score=None)
@@ -485,14 +485,14 @@ class Snapshot:
         pool = inside[pool_between(to_start[inside], to_end[inside], apart)]
         chosen = np.array([start, *ids[pool], end])
         matrix = similarity_matrix(self, model, chosen)
-        matrix[0, 1:] = to_start[[*pool, np.searchsorted(ids, end)]]  # by people's tags, too
+        matrix[0, 1:] = to_start[[*pool, np.searchsorted(ids, end)]]  # people's tags count, too
         matrix[1:-1, -1] = to_end[pool]
         path = smoothest(matrix, question.stops)
         near = np.append(np.float32(1), matrix[path[:-1], path[1:]])
         return Found(chosen[path], similarity=near, features=found.features)
 
     def _ranked(self, question: Question, present: Ids | None = None) -> Found:
-        """The tracks that match a query, of those that are ``present``; None: of any."""
+        """The tracks among ``present`` that match a query; None: among all."""
         text, like, order = question.text.strip(), question.like, question.order
         if order is not None and order not in ORDERS:
             hint = did_you_mean(order, ORDERS, examples=len(ORDERS))
@@ -503,7 +503,7 @@ class Snapshot:
         if text:
             try:
                 query = self.parsed(text)
-            except UnknownTagError:  # but it may be a name
+            except UnknownTagError:  # but it may be a title or an artist
                 named = self._named(f"{text} {question.name}".replace('"', " "))
                 if not len(named) or like is not None or question.predicted:
                     raise
@@ -538,8 +538,8 @@ class Snapshot:
         return found
 
     def parsed(self, text: str) -> Query:
-        """The query of a text, which may exclude a usual tag that no track has."""
-        with suppress(UnknownTagError):  # other words for tags are looked up only if there are any
+        """The query that a text means; it may exclude a common tag that no track has."""
+        with suppress(UnknownTagError):  # other words for tags are looked up only if needed
             return parse(text, self.known)
         try:
             return parse(text, self.known, self.aliases)
@@ -558,7 +558,7 @@ class Snapshot:
         return self.ids[[all(word in name for word in words) for name in self._names]]
 
     def _ordered(self, ids: Ids, order: str | None) -> Ids:
-        """Tracks (n,), ascending, by name or the latest first."""
+        """Tracks (n,), given in ascending order, by name or the latest first."""
         if order == "added":
             return ids[::-1]
         if len(ids) == len(self._by_name):
@@ -566,13 +566,13 @@ class Snapshot:
         return self._by_name[np.isin(self._by_name, ids, assume_unique=True)]
 
     def _by_feature(self, ids: Ids | None, order: str | None) -> tuple[Ids, Floats] | None:
-        """Tracks (n,), or all that have it, and the audio feature they are ordered by, (n,)."""
+        """Tracks (n,), or all that have the audio feature, ordered by it, and its values, (n,)."""
         if order is None or (feature := order.removeprefix("-")) not in AUDIO_FEATURES:
             return None
         known, P = self.columns([feature_place(self.model, feature)])
         ids = known if ids is None else ids
         here = np.isin(ids, known, assume_unique=True)
-        score = np.full(len(ids), -np.inf, np.float32)  # those without it come last
+        score = np.full(len(ids), -np.inf, np.float32)  # tracks without it come last
         score[here] = P[np.searchsorted(known, ids[here]), 0] * (1 if feature == order else -1)
         return ids, score
 
@@ -612,7 +612,7 @@ class Snapshot:
         return found
 
     def facets(self, found: Found) -> list[Facet]:
-        """The tags of a result, given by people or predicted, the most common first."""
+        """The tags in a result, given by people or predicted, the most common first."""
         ids = np.sort(found.ids)
         here = np.isin(self.predictions.ids, ids, assume_unique=True)
         counts = {
@@ -626,7 +626,7 @@ class Snapshot:
         return [Facet(tag, self.shown(tag), self.kind(tag), n) for tag, n in best]
 
     def _people_add(self, chosen: Mask) -> dict[str, int]:
-        """Tag → how many of the ``chosen`` rows people gave it, less those it was predicted for."""
+        """Tag → how many ``chosen`` rows people gave it, less those for which it was predicted."""
         table, found = self.verdicts, self.predictions
         rank_of = {tag: row for row, tag in enumerate(self.places)}
         row_of = np.array([rank_of.get(name, -1) for name in table.names], np.intp)

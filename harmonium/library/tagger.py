@@ -1,34 +1,33 @@
-"""The tags of music, from its features and from observed tags: one `Tagger` of several layers.
+"""Tags from a track's features and observed tags: one `Tagger` with several layers.
 
 1. The library's own model: a file of ``DiscriminativeRBM`` or ``LogisticTagger`` (safetensors)
    with a few more arrays: held-out probabilities of the tracks learnt from, and which tags people
    give together.
-2. The built-in model, whose file the own model holds. A tag that both have is one's own: its
-   log-odds are the mean of the two, with the weight that training gave them. Where training found
-   it better, the built-in model's log-odds are further inputs of one's own.
+2. The built-in model, whose file the own model contains. A tag that both have counts as own: its
+   log-odds are the mean of the two, with the weights that training chose. If training found it
+   better, the built-in model's log-odds are also inputs of the own model.
 3. What tags gained from answers since the model was trained: b + wᵀv in log-odds, where v is how
    the track sounds (`store.tracks`). A new word has no other log-odds.
-4. What people said about a track: its observed tags, which count for all layers.
+4. What people said about a track: its observed tags, which all layers use.
 
-The built-in model also knows what does not sound like music: silence, noise and speech. Such a
-track has no genre and none of the built-in tags, unless people gave it a tag.
+The built-in model also recognises what does not sound like music: silence, noise and speech. Such a
+track gets no genre and no built-in tags, unless people gave it a tag.
 
 All of it is NumPy: starting JAX would take longer than tagging some files. The built-in model is an
 ordinary model file, with a report of its tags: groups, other words for them, scores and thresholds.
-A library that was indexed with the extractor that it needs gets it as its first model.
+A library indexed with the right extractor gets it as its first model.
 
-How often a tag is right from each probability on is kept with a model, as a curve of held-out
-tracks (`learning.fitting`); of built-in tags, of the clips that they were learnt from. To be right
-with a share r, `threshold_for` goes down the ranks of the curve, from the first that has enough
-tracks, while the lower bound of the share that is right is not below r. The first failure ends it,
-so that looking at many ranks costs nothing (fixed-sequence testing). The share that is right has a
-beta distribution, and the bound is the point below which it is with a probability of `DOUBT`. It
-allows for two things:
+A model file says how often a tag is right above each probability, as a curve over held-out tracks
+(`learning.fitting`), or for built-in tags over the clips that they were learnt from. For a
+precision of r, `threshold_for` goes down the ranks of the curve, from the first with enough tracks,
+while the lower bound of the precision is at least r. The first failure ends it, so that looking at
+many ranks costs nothing (fixed-sequence testing). The precision has a beta distribution, and falls
+below the bound with a probability of `DOUBT`. The bound allows for two things:
 
-- The tracks of an artist are right or wrong together. So n tracks, n_g of each artist, count as
-  n² / Σ n_g² (Kish), which is the number of artists where each has as many.
-- Of many tags some pass by luck, and those are the ones that are written. What can be expected of
-  a tag beforehand, the mean of its probabilities, counts as much as `PRIOR` tracks.
+- An artist's tracks are right or wrong together. So n tracks, n_g from each artist, count as n² / Σ
+  n_g² (Kish), which is the number of artists if each has equally many.
+- Of many tags, some pass by luck, and those are the ones that are written. So a tag's expected
+  precision, the mean of its probabilities, counts as much as `PRIOR` tracks.
 
 A probability of at least r is taken at its word, unless held-out tracks fell short of it: at r, or
 at a lower probability above `MIN_NEARBY`, the median of that distribution is below the probability.
@@ -61,23 +60,23 @@ from harmonium.library.store.models import UNREACHABLE, Owner, Refinement, Store
 from harmonium.library.store.schema import EXTRACTOR
 from harmonium.library.store.tracks import FULL, SoundVectors, current_space, update_sound_vectors
 
-PARAMETERS = {"DiscriminativeRBM": "UWcd", "LogisticTagger": "Wd"}  # of classes of stored models
+PARAMETERS = {"DiscriminativeRBM": "UWcd", "LogisticTagger": "Wd"}  # the classes of stored models
 FEATURE = "feature"  # the group of audio features; people's tags of these names are moods
 VALUES = "values."  # the prefix of the arrays of a logistic regression beside an RBM: its outputs
 # follow the tags, and are audio features
-MUSIC = "music."  # that of one that tells music from other sounds
-SPOKEN = ("comedy", "comedy/spoken", "spoken word")  # genres that need not be music
+MUSIC = "music."  # the prefix of the one that tells music from other sounds
+SPOKEN = ("comedy", "comedy/spoken", "spoken word")  # genres that may not be music
 MIN_PROBABILITY = 1e-4  # distance from 0 and 1 at which probabilities are clipped for log-odds
 SOUND_DEVIATION = 1.0  # of wᵀv before any answer; chosen on 4Q and GTZAN, as the next one is
 BIAS_DEVIATION = 1.0  # of b before any answer (`benchmarks/quick_learning.py --choose`)
 BUILTIN_FILE = Path(__file__).with_name("builtin") / "model.safetensors"
-WORDS_FILE = BUILTIN_FILE.with_name("words.safetensors")  # under a licence of its own
+WORDS_FILE = BUILTIN_FILE.with_name("words.safetensors")  # under its own licence
 GAIN_STEPS, NO_GAIN = 16, -128  # gains of log-odds in a byte: steps of 1/16, and none known
 BUILTIN = "shipped"  # what the built-in model is called in libraries, and its report in the file
 PART, PLACES = "shipped.model", "shipped.places"
 """The arrays of a library's own model that hold the built-in one's file, and where in the
 vocabulary its tags are."""
-USUAL_RATE = 0.1  # of tags whose rate is not known
+USUAL_RATE = 0.1  # of tags whose rate is unknown
 USUAL_PRECISION = 0.8  # the precision of what is written
 DOUBT = 0.2  # the share of tags about which a bound may be wrong
 MIN_NEARBY = 0.5  # the share that must be right of the tracks near a threshold
@@ -95,23 +94,23 @@ def current_model(library: Library) -> StoredModel:
 
 
 def no_model() -> LibraryError:
-    """The error of a library without a model."""
+    """The error for a library without a model."""
     return LibraryError("No model yet; run `harmonium train`.")
 
 
 def log_odds(P: Floats) -> Floats:
-    """log p / (1 - p), of probabilities kept away from 0 and 1."""
+    """log p / (1 - p), with p kept away from 0 and 1."""
     return model_files.log_odds(P, MIN_PROBABILITY).astype(np.float32)
 
 
 def mix(own: Floats, prior: Floats, weight: Floats | np.float32) -> Floats:
-    """σ(weight · log-odds of one's own + (1 - weight) · those of the prior)."""
+    """σ(weight · own log-odds + (1 - weight) · the prior's log-odds)."""
     z = weight * log_odds(own) + (1 - weight) * log_odds(prior)
     return (1 / (1 + np.exp(-z))).astype(np.float32)
 
 
 def musical_tags(tags: Sequence[str], is_own: Mask, features: Mapping[str, int]) -> Mask:
-    """(n_tags,) which tags only music has: built-in ones but audio features, and genres."""
+    """(n_tags,) which tags only music has: genres, and built-in tags except audio features."""
     kinds = builtin_kinds()
     is_genre = np.array([kinds.get(tag) == "genre" for tag in tags])
     return (is_genre | ~is_own) & ~np.isin(tags, [*SPOKEN, *features])
@@ -147,18 +146,18 @@ class Tagger:
         return musical_tags(self.tags, self.is_own, self.features)
 
     def is_music(self, p: Floats) -> bool:
-        """Whether probabilities (n_tags,) of a track are those of music; those of others are 0."""
+        """Whether a track's probabilities (n_tags,) say music; otherwise music's tags are 0."""
         return not self._musical.any() or bool(np.median(p[self._musical]) > 0)
 
     @property
     def held_out(self) -> tuple[Ids, Floats]:
-        """Numbers of the tracks learnt from (n,), and their held-out probabilities (n, n_tags)."""
+        """Numbers of the training tracks (n,), and their held-out probabilities (n, n_tags)."""
         probabilities = self.arrays["held_out.probabilities"].astype(np.float32)
         return self.arrays["held_out.ids"], probabilities
 
     @cached_property
     def rates(self) -> Doubles:
-        """(n_tags,) the share of the tracks learnt from that have the tag."""
+        """(n_tags,) the share of training tracks that have the tag."""
         found = np.full(len(self.tags), USUAL_RATE)
         about = (self._builtin or self._own).about.get(BUILTIN)
         if about is not None:
@@ -171,10 +170,10 @@ class Tagger:
     def telling(self, p: Floats) -> Doubles:
         """p log(p / r) + (1 - p) log((1 - p) / (1 - r)): what probabilities (n_tags,) tell.
 
-        It is little for a tag that most tracks have, whose rate r is high, and below 0 where a tag
-        is less likely than usual. Lists of tags are in this order.
+        It is small for a tag that most tracks have, whose rate r is high, and below 0 if a tag is
+        less likely than usual. Lists of tags are in this order.
         """
-        new = np.full(len(p) - len(self.rates), USUAL_RATE)  # words that other features taught
+        new = np.full(len(p) - len(self.rates), USUAL_RATE)  # words learnt from other features
         r = np.clip(np.append(self.rates, new), 1e-3, 1 - 1e-3)
         p = np.clip(p.astype(np.float64), 1e-6, 1 - 1e-6)
         return np.sign(p - r) * (p * np.log(p / r) + (1 - p) * np.log((1 - p) / (1 - r)))
@@ -194,7 +193,7 @@ class Tagger:
     def precision(self, place: int, probability: float) -> float | None:
         """The share of held-out tracks of at least this probability that have the tag.
 
-        None if no held-out track tells, or the tag has learnt from answers since.
+        None without such held-out tracks, or if the tag has learnt from answers since.
         """
         changed = () if self._gains is None else (one.place for one in self._gains.refinements)
         if place >= len(self.curves) or place in changed:
@@ -204,7 +203,7 @@ class Tagger:
         return None if rank is None else float(curve.precision[rank])
 
     def place(self, tag: str) -> int:
-        """The place of a tag, in any spelling, in the vocabulary; a DataError if it has none."""
+        """The place of a tag, in any spelling, in the vocabulary; else a DataError."""
         name = normalise_tag(tag)
         name = name if name in self.tags else self.aliases.get(name, name)
         if name not in self.tags:
@@ -223,8 +222,8 @@ class Tagger:
         """p(y_j = 1 | x, the observed tags), (n, n_tags), from features (n, n_features).
 
         ``observed`` is (n, n_tags): 1 has the tag, 0 does not, NaN to be inferred. With
-        ``music_only``, the tags of music are 0 where it does not sound like any. With ``lowest``, a
-        tag that learnt from answers has the lower one of its probabilities, as trained and since.
+        ``music_only``, music's tags are 0 if it does not sound like music. With ``lowest``, a tag
+        that learnt from answers has the lower of its probabilities before and after.
         """
         X = np.asarray(X, np.float32)
         if X.ndim != 2 or X.shape[1] != self.n_features:
@@ -266,10 +265,10 @@ class Tagger:
         return P
 
     def without_sound(self, observed: Floats) -> Floats:
-        """The probabilities of a track of which only some tags are known, (n_tags,); NaN unknown.
+        """The probabilities for a track of which only some tags are known, (n_tags,); NaN unknown.
 
-        As the library's people give them together, if the model learnt from several; else as
-        `Words` has it. Where it cannot tell, log-odds change as the model's for average sound.
+        By how the library's people combine tags, if the model learnt from several people; else by
+        `Words`. If that cannot tell, log-odds change as the model's do for average sound.
         """
         P, known = self._together(observed), words()
         if known is None:
@@ -285,11 +284,11 @@ class Tagger:
         z, alone = known(y)[0, there], model_files.log_odds(known.rates)[there]
         z = np.where(np.isnan(z), alone + all_add[here], z + others_add[here])
         P[here] = np.where(np.isnan(observed[here]), model_files.sigmoid(z), observed[here])
-        P[list(self.features.values())] = 0  # which tell of tags, but are none
+        P[list(self.features.values())] = 0  # these say something about tags, but are not tags
         return P
 
     def _together(self, observed: Floats) -> Floats:
-        """The same without `Words`; own tags of one person as for a track of average sound."""
+        """The same without `Words`; with one person, own tags as for a track of average sound."""
         P = np.zeros(len(self.tags), np.float32)
         known, n = observed[: self._n_trained], self.n_own
         if self._builtin is None:
@@ -337,13 +336,13 @@ class _ModelFile:
         return np.where(np.isnan(given), P, given)
 
     def is_music(self, X: Floats) -> Mask:
-        """(n,) which sounds are music: all, if the model cannot tell."""
+        """(n,) which sounds are music; all of them if the model cannot tell."""
         if f"{MUSIC}W" not in self.arrays:
             return np.ones(len(X), bool)
         return self._linear(self.scaling(X).astype(np.float64), MUSIC)[:, 0] >= 0.5
 
     def together(self, observed: Floats) -> Floats | None:
-        """The probabilities by what people give together, (n_tags,); None if that is not known."""
+        """The probabilities from what people give together, (n_tags,); None if that is unknown."""
         if "together.U" not in self.arrays:
             return None
         rbm = TagRBM(*(self.arrays[f"together.{k}"].astype(np.float64) for k in "Ucd"))
@@ -353,7 +352,7 @@ class _ModelFile:
             found = mean_field(rbm, np.zeros((1, 1)), y[None], steps)[0]
         else:
             found = tag_probabilities(rbm, y)
-        values = np.nan_to_num(observed[self.n_tags :])  # they go with no tag
+        values = np.nan_to_num(observed[self.n_tags :])  # they depend on no tag
         return np.concatenate([found, values]).astype(np.float32)
 
     def _by_rbm(self, x: Doubles, observed: Floats) -> Floats:
@@ -369,13 +368,13 @@ class _ModelFile:
         return model_files.mean_probabilities(members)
 
     def _linear(self, x: Doubles, params: str) -> Floats:
-        """What a logistic regression says of scaled features, (n, n_tags)."""
+        """What a logistic regression says about scaled features, (n, n_tags)."""
         W, d = (self.arrays[params + name].astype(np.float64) for name in "Wd")
         return model_files.sigmoid(x @ W.T + d).astype(np.float32)
 
 
 def unpack(data: bytes) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
-    """The arrays and the description of a stored model, without the estimators."""
+    """The arrays and the description of a stored model, without loading an estimator."""
     way_out = "`harmonium train` makes a new one."
     arrays, about = model_files.from_bytes(data, name="The stored model", way_out=way_out)
     if about.get("class") not in PARAMETERS:
@@ -402,8 +401,8 @@ def unpack(data: bytes) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
 
 
 def keep_compiled() -> None:
-    """Keep the programs that JAX compiles in the user's cache folder, so that each is made once."""
-    # To be called before JAX is imported; settings of the environment come first.
+    """Cache the programs that JAX compiles in the user's folder, so that each is compiled once."""
+    # Call it before JAX is imported; environment variables take precedence.
     from harmonium.files import user_cache_folder
 
     os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(user_cache_folder() / "compiled"))
@@ -419,7 +418,7 @@ class Gains(NamedTuple):
 
     @classmethod
     def of(cls, refinements: Sequence[Refinement], sounds: SoundVectors) -> "Gains":
-        """The gains of refinements; a track without a vector teaches nothing."""
+        """The gains from refinements; a track without a vector teaches nothing."""
         columns = []
         for one in refinements:
             there = sounds.rows(one.ids)
@@ -429,13 +428,13 @@ class Gains(NamedTuple):
 
     @property
     def places(self) -> list[int]:
-        """The places of the tags in the model's vocabulary; 0 where the model has no say."""
+        """The tags' places in the model's vocabulary; 0 if the model has no say."""
         return [one.place if one.has_model else 0 for one in self.refinements]
 
     def added(self, P: Floats, vectors: NDArray[np.int8]) -> Floats:
         """The tags' probabilities (n, n_tags), from those of the model at `places`."""
         gained = np.empty((len(vectors), len(self.bias)), np.float32)
-        for start in range(0, len(vectors), _PAGE):  # all of them as floats would not fit the cache
+        for start in range(0, len(vectors), _PAGE):  # all as floats would not fit the cache
             some = vectors[start : start + _PAGE].astype(np.float32)
             gained[start : start + _PAGE] = some @ (self.W / np.float32(FULL))
         has_model = np.array([one.has_model for one in self.refinements])
@@ -463,9 +462,10 @@ def tag_library(
     again: bool = False,
     progress: Progress | None = None,
 ) -> int:
-    """Store what the model predicts for all present tracks that it has not tagged yet; how many.
+    """Store the model's predictions for all present tracks that it has not tagged; returns how
+    many.
 
-    Each block of tracks is stored when it is done, so that an interrupted run goes on from there.
+    Each block of tracks is stored when done, so that an interrupted run continues from there.
     With ``again``, tracks that it has tagged already are tagged again.
     """
     model = model or current_model(library)
@@ -515,8 +515,8 @@ def tag_probabilities(
 ) -> Doubles:
     """p(y_j = 1 | the known tags) by belief propagation, (C,).
 
-    ``y`` is (C,) with NaN for unknown tags; known ones come back as given. Where it does not
-    converge, even with more patience, mean field is used.
+    ``y`` is (C,) with NaN for unknown tags; known ones come back as given. If it does not converge,
+    even with more patience, mean field is used.
     """
     unknown = np.isnan(y)
     free = TagRBM(rbm.U[:, unknown], rbm.c + rbm.U[:, ~unknown] @ y[~unknown], rbm.d[unknown])
@@ -533,9 +533,8 @@ def tag_probabilities(
 def beliefs(rbm: TagRBM, steps: int, damping: float, tolerance: float) -> Doubles | None:
     """p(y_j = 1) by loopy belief propagation, (C,), or None if it has not converged.
 
-    The same messages in the same order, with the same damping and the same stopping rule, as
-    ``harmonium.rbm.belief`` has them, as ratios: in double precision these serve weights of any
-    size.
+    The messages, their order, the damping and the stopping rule are those of
+    ``harmonium.rbm.belief``, but as ratios: in double precision these work for weights of any size.
     """
     U, c, d = rbm
     A = np.exp(U)
@@ -561,16 +560,16 @@ def _message(total: Doubles, r: Doubles, A: Doubles) -> Doubles:
 
 
 def _change(old: Doubles, new: Doubles) -> float:
-    """The largest change of a probability, but at least a hundredth of that of a total."""
+    """The largest change in a probability, but at least a hundredth of that in a total."""
     probability = np.abs(model_files.sigmoid(new) - model_files.sigmoid(old))
     return float(np.maximum(probability, 0.01 * np.abs(new - old)).max(initial=0))
 
 
 class Words(NamedTuple):
-    """Which tags go together in several collections of tags, whatever the sound.
+    """Which tags go together in several collections, whatever the sound.
 
-    The log-odds of a tag j are the mean of those of RBMs, by one step of mean field, and those of
-    counting: of the mean of p(j | k) over the observed tags k that a collection has beside j.
+    The log-odds of a tag j are the mean of two: the RBMs', by one mean-field step, and those from
+    counting, the mean of p(j | k) over the observed tags k that share a collection with j.
     """
 
     tags: tuple[str, ...]
@@ -590,7 +589,7 @@ class Words(NamedTuple):
     def __call__(self, y: Doubles) -> Doubles:
         """Log-odds of the tags, (n, C), for observed tags ``y``, (n, C); in both NaN is unknown."""
         known, with_k, k = ~np.isnan(self.beside), np.nan_to_num(self.beside), self.rates[:, None]
-        # p(j | not k) is what p(j) leaves; above 0, since shares are smoothed
+        # p(j | not k) follows from p(j) and p(j | k); above 0, since shares are smoothed
         without_k = np.maximum((self.rates - k * with_k) / (1 - k), self.rates / 10) * known
         n = ~np.isnan(y) @ known.astype(np.float64)
         mean = ((y == 1) @ with_k + (y == 0) @ without_k) / np.maximum(n, 1)
@@ -605,13 +604,13 @@ class Words(NamedTuple):
 
 @cache
 def words() -> Words | None:
-    """Those of the package; None where somebody deleted the file because of its licence."""
+    """The package's words; None if somebody deleted the file because of its licence."""
     return Words.of(WORDS_FILE.read_bytes()) if WORDS_FILE.exists() else None
 
 
 @cache
 def builtin_model() -> StoredModel:
-    """The model of the package, as if it were stored; it has no number."""
+    """The package's model, as if it were stored; it has no number."""
     return model_of_file(BUILTIN_FILE.read_bytes(), builtin_extractor())
 
 
@@ -623,8 +622,8 @@ def builtin_extractor() -> str:
 
 
 def use_builtin(library: Library) -> StoredModel | None:
-    """The library's model; the built-in one if it has none and has its features; else None."""
-    # A library that has the built-in model of an older version gets the present one.
+    """The library's model, else the built-in one if the library has its features, else None."""
+    # A library with an older version of the built-in model gets the new one.
     model = library.models.current()
     if model is not None and model.name == BUILTIN and model.bytes != builtin_model().bytes:
         model = None
@@ -635,11 +634,11 @@ def use_builtin(library: Library) -> StoredModel | None:
 
 
 def model_of_file(data: bytes, extractor: str) -> StoredModel:
-    """The model in a file like that of the package."""
+    """The model in a file like the package's."""
     way_out = "Install Harmonium again."
     about = model_files.from_bytes(data, name="The built-in model", way_out=way_out)[1].get(BUILTIN)
     if about is None:
-        raise ModelFileError(f"The file of the built-in model has changed. {way_out}")
+        raise ModelFileError(f"The built-in model's file has changed. {way_out}")
     tags = [{**tag, "learnt": tag["threshold"] is not None} for tag in about["tags"]]
     thresholds = [UNREACHABLE if tag["threshold"] is None else tag["threshold"] for tag in tags]
     scored = [tag for tag in tags if "auc" in tag]
@@ -684,18 +683,18 @@ def builtin_kinds() -> dict[str, str]:
 
 RANKED: dict[str, Any] = dict.fromkeys(("thresholds", "effective", "expected"), np.float32)
 RANKED |= dict.fromkeys(("chosen", "right"), np.int32)
-"""What a curve has for each rank, and in which precision it is stored."""
+"""What a curve has for each rank, and the type it is stored as."""
 
 
 @dataclass(frozen=True, eq=False)
 class PrecisionCurve:
-    """Held-out tracks of a tag by probability, from the most probable on; arrays (n_ranks,)."""
+    """A tag's held-out tracks by probability, the most probable first; arrays (n_ranks,)."""
 
     thresholds: Doubles  # probabilities, strictly descending
     chosen: Ids  # how many tracks have at least this probability
     right: Ids  # how many of these have the tag
     positives: int  # how many tracks have the tag
-    effective: Doubles  # how many tracks of different artists tell as much as those chosen
+    effective: Doubles  # how many tracks by different artists would tell as much as those chosen
     expected: Doubles  # mean probability of those chosen
 
     @property
@@ -709,7 +708,7 @@ class PrecisionCurve:
         return self.right / max(1, self.positives)
 
     def below(self, share: float = DOUBT) -> Doubles:
-        """What the precision is below with this probability; by default, its lower bound."""
+        """The precision's quantile at ``share``; by default, its lower bound."""
         from scipy.stats import beta
 
         right = PRIOR * np.clip(self.expected, 0.01, 0.99) + self.precision * self.effective
@@ -735,8 +734,8 @@ class PrecisionCurve:
 def threshold_for(curve: PrecisionCurve, precision: float) -> float:
     """The threshold at which a tag has this precision; `UNREACHABLE` if it never does.
 
-    Near the threshold, most tracks must have the tag, whatever the others make up for. A
-    probability this high is enough if held-out tracks at or below it did not fall short.
+    Near the threshold, most tracks must have the tag, however good the others are. A probability
+    this high is enough if held-out tracks at or below it did not fall short.
     """
     if not 0 <= precision < 1:
         raise DataError(f"'precision' must be at least 0 and below 1. Got {precision}.")
@@ -750,7 +749,7 @@ def threshold_for(curve: PrecisionCurve, precision: float) -> float:
 
 
 def precision_curves(model: StoredModel) -> list[PrecisionCurve]:
-    """The curve of each tag of a stored model; none where it has none."""
+    """The curve of each tag of a stored model; empty if it has none."""
     if not model.bytes:
         return []
     return curves_from_arrays(model_files.from_bytes(model.bytes, name="The stored model")[0])
@@ -772,8 +771,8 @@ def curves_from_arrays(arrays: Mapping[str, NDArray[Any]]) -> list[PrecisionCurv
 
 
 def thresholds_for(model: StoredModel, precision: float | None) -> Floats | None:
-    """(n_tags,) from which probability on each tag is right with this share; else `UNREACHABLE`."""
-    # None if no precision is asked for, or the model knows none.
+    """(n_tags,) the probability above which each tag has this precision; else `UNREACHABLE`."""
+    # None if no precision is asked for, or the model has no curves.
     if precision is None or not (curves := precision_curves(model)):
         return None
     found = np.full(len(model.vocabulary), UNREACHABLE)
@@ -786,10 +785,10 @@ def write_thresholds(
 ) -> Floats:
     """(n_tags,) the least probability at which each tag of a model is written, as trained.
 
-    ``precision`` is what predictions must reach, tag by tag. None takes all that reaches the
-    thresholds of `harmonium tag`, and built-in tags only if those were right for most held-out
-    clips (`StoredModel.sure`); and all that a precision of `MIN_NEARBY` takes. A lower precision
-    never takes less, and none takes more than that.
+    ``precision`` is what predictions must reach, tag by tag. None takes everything that reaches the
+    thresholds of `harmonium tag`, but built-in tags only if these were right for most held-out
+    clips (`StoredModel.sure`), and everything that a precision of `MIN_NEARBY` takes. A lower
+    precision never takes less, and None takes the most.
     """
     model = model.as_trained()
     lowest, found = thresholds_for(model, MIN_NEARBY), thresholds_for(model, precision)

@@ -1,4 +1,4 @@
-"""Tags of files, in the library or not, by the model in use; people's tags help to infer others."""
+"""Tags files, in the library or not, with the model in use; people's tags help infer others."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -24,17 +24,17 @@ if TYPE_CHECKING:
     from harmonium.audio.extractors import Extractor
 
 UNLIKELY = 0.1  # a lower mean leaves a tag out over time, unless it reaches its threshold somewhere
-MAX_SERIAL = 8  # files that are read in this process; for so few, starting others would take longer
+MAX_SERIAL = 8  # up to this many files are read in this process; starting others would take longer
 
 
 @dataclass(frozen=True)
 class TaggedFile:
-    """What is known and predicted of a file."""
+    """What is known and predicted about a file."""
 
     path: str
     track: Track | None  # None if the file is not in the library
-    said: dict[str, bool]  # tag → whether it holds, where people agree on that
-    given: dict[str, bool]  # tag → whether it holds, says who asks; overrides what people say
+    said: dict[str, bool]  # tag → whether it holds, if people agree
+    given: dict[str, bool]  # tag → whether it holds, given by the caller; overrides what people say
     probabilities: Floats = field(repr=False)  # (n_tags,)
     tagger: Tagger = field(repr=False)
     spellings: Mapping[str, str] = field(repr=False)
@@ -47,11 +47,11 @@ class TaggedFile:
     def tags(self, top: int | None = None, min_probability: float | None = None) -> list[TrackTag]:
         """Its tags: what is known first, then the model's, the most telling first.
 
-        Those of the model that reach their thresholds; or the ``top`` most telling ones, or those
-        from ``min_probability`` on.
+        The model's tags are those that reach their thresholds, the ``top`` most telling ones, or
+        those with at least ``min_probability``.
         """
         tagger, p, spelt = self.tagger, self.probabilities, self.spellings
-        known = self.given | self.said | self.given  # in this order, and what is given counts
+        known = self.given | self.said | self.given  # in this order; given tags count most
         found = [
             TrackTag(tag, spelt.get(tag, tag), 1.0, "given" if tag in self.given else "people")
             for tag, holds in known.items()
@@ -96,7 +96,7 @@ class TaggedFiles:
 
 @dataclass(frozen=True)
 class TagsOverTime:
-    """How likely the tags of a file are at some places in it, by the sound there alone."""
+    """How likely a file's tags are at some points in it, from the sound there alone."""
 
     begins: list[float]  # seconds
     ends: list[float]
@@ -110,7 +110,7 @@ def tags_over_time(
     progress: Progress | None = None,
     file: BinaryIO | None = None,
 ) -> TagsOverTime:
-    """As `Library.over_time`; ``file`` is the file if it is open already."""
+    """Like `Library.over_time`; ``file`` is the file if it is already open."""
     from harmonium.audio.extraction import features_over_time
 
     tagger, path = _tagger(library), _music_files(library, [named])[0]
@@ -148,7 +148,7 @@ def tag_files(
 ) -> TaggedFiles:
     """The tags of files and folders of music, see `Library.tag`; the library may be missing.
 
-    ``lowest`` is as of `Tagger.probabilities`.
+    ``lowest`` as in `Tagger.probabilities`.
     """
     tagger = _tagger(library, owner)
     given = read_known(known or "", tagger)
@@ -193,7 +193,7 @@ def tag_files(
 
 
 def read_known(text: str, tagger: Tagger) -> dict[str, bool]:
-    """Tag → whether it holds, from a text such as "rock, guitar, -live"; a minus denies a tag."""
+    """Tag → whether it holds, from a text such as "rock, guitar, -live"; a minus rejects a tag."""
     known: dict[str, bool] = {}
     for part in filter(None, (part.strip() for part in text.split(","))):
         name, holds = tagger.tags[tagger.place(part.removeprefix("-"))], not part.startswith("-")
@@ -203,7 +203,7 @@ def read_known(text: str, tagger: Tagger) -> dict[str, bool]:
 
 
 def extractor_named(key: str) -> "Extractor":
-    """The extractor of a key, if it still gives the same numbers."""
+    """The extractor with this key, if it still gives the same numbers."""
     from harmonium.audio.extractors import extractor_key, get_extractor
 
     name = key.rpartition("@")[0] or key
@@ -237,7 +237,7 @@ def _music_files(library: Library | None, named: Sequence[str | Path]) -> list[s
             if path.exists():
                 paths.append(path)
             elif library is None:
-                raise LibraryError("There is no library to find it in, either.")
+                raise LibraryError("There is no library to look it up in, either.")
             else:
                 paths.append(Path(library.tracks.resolve(str(one)).path))
         except LibraryError as error:

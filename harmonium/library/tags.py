@@ -1,17 +1,17 @@
 """The tags of a library: how well each is known, which go together, and why a track has one.
 
-How much two tags i and j pull each other, where nothing else is known, is what their log-odds gain
+How much two tags i and j attract each other, if nothing else is known, is what their log-odds gain
 when both hold: with the hidden units summed out,
 
     J_ij = Σ_h f(U_hi + U_hj) - f(U_hi) - f(U_hj) + f(0)   with f(u) = log (1 + e^{c_h + u})
 
-On the map, tags that pull others alike are near each other: t-SNE of the rows of J.
+On the map, tags that attract the same other tags are near each other: t-SNE of the rows of J.
 
-Why a track has a tag is explained in log-odds, starting from how common the tag is. The
-sound adds what takes that to the probability by the sound alone. What a known tag adds depends on
-which others are known already; so it is the mean over all orders in which they could become known
-(Shapley's value), or over `N_ORDERS` random ones and their reverses where there are more than
-`MAX_EXACT` known tags. Either way the parts add up to the log-odds of the probability.
+Why a track has a tag is explained in log-odds, starting from how common the tag is. The sound adds
+what leads from there to the probability by sound alone. What a known tag adds depends on which
+others are already known, so it is the mean over all orders in which they could become known (the
+Shapley value), or over `N_ORDERS` random orders and their reverses if more than `MAX_EXACT` tags
+are known. Either way the parts add up to the log-odds of the probability.
 """
 
 from collections.abc import Collection, Sequence
@@ -37,10 +37,10 @@ from harmonium.library.tagger import Tagger, builtin_model, log_odds, use_builti
 
 MAX_TRACKS = 8  # tracks of each list of a tag
 MAX_RELATED = 8  # tags that a tag makes likely, and as many that it makes unlikely
-MIN_PEOPLE = 3  # fewer are no crowd: a person's files have the genres, and the person says the rest
-LINKS_EACH = 2  # links of a tag on the map to the tags that it pulls most
+MIN_PEOPLE = 3  # with fewer, one person's files may have the genres while the person says the rest
+LINKS_EACH = 2  # links on the map from a tag to those that it attracts most
 MAX_LINKS_AGAINST = 30  # links on the map between tags that push each other away
-MIN_TAGS_SPREAD = 8  # tags needed for t-SNE; fewer are put on a circle
+MIN_TAGS_SPREAD = 8  # tags needed for t-SNE; fewer go on a circle
 MAX_EXACT = 5  # all orders are tried up to this number of known tags
 N_ORDERS = 4
 
@@ -54,7 +54,7 @@ class TagEntry:
     kind: str
     owner: Owner
     auc: float | None  # for held-out tracks
-    examples: int  # tracks that the model has learnt it from; for a built-in tag, of other music
+    examples: int  # tracks that the model learnt it from; for a built-in tag, other music
     people: int  # tracks that have it, as people agree
     predicted: int  # tracks that the model gives it
     threshold: float | None
@@ -100,13 +100,13 @@ class TagDetail(TagEntry):
     curve: list[dict[Literal["threshold", "precision", "low", "recall"], float]]
     """Precision, its lower bound, and recall at each threshold."""
     related: list[Relation]
-    surest: list[Hit]  # the most probable tracks where people leave it open
+    surest: list[Hit]  # the most probable tracks for which people leave it open
     doubtful: list[Hit]  # the tracks nearest to its threshold
     surprising: list[Hit]  # tracks where people say yes and the model no, or the other way round
 
 
 def tag_detail(snapshot: Snapshot, tag: str) -> TagDetail:
-    """Everything known about a tag, in any spelling; an `UnknownTagError` if there is none."""
+    """Everything known about a tag, in any spelling; an `UnknownTagError` if it does not exist."""
     name = snapshot.name(tag)
     entry = next((one for one in list_tags(snapshot) if one.tag == name), None)
     if entry is None:
@@ -140,7 +140,7 @@ def tag_detail(snapshot: Snapshot, tag: str) -> TagDetail:
 
 
 def _held_out(tagger: Tagger, place: int, ids: Ids, p: Floats) -> Floats:
-    """Probabilities; of tracks that the model has learnt from, the held-out ones."""
+    """Probabilities; held-out ones for tracks that the model was trained on."""
     if "held_out.ids" not in tagger.arrays:
         return p
     known, held_out = tagger.held_out
@@ -172,7 +172,7 @@ class Suggestion:
 
 
 def tagger_and_said(library: Library | None) -> tuple[Tagger, sp.csr_array | None]:
-    """The model in use, or else the built-in one; and what people said, as `said_together`."""
+    """The model in use, or else the built-in one; and what people said, from `said_together`."""
     tagger = Tagger((library and use_builtin(library)) or builtin_model())
     if library is not None:
         tagger.aliases.update(library.renamed_tags())
@@ -193,7 +193,7 @@ def said_together(library: Library, tags: Sequence[str]) -> sp.csr_array:
     ones = np.ones(len(found), np.float32)
     at = (found["row"].to_numpy(), found["column"].to_numpy())
     matrix = sp.csr_array((ones, at), shape=(len(pairs), len(tags)))
-    matrix.data[:] = 1  # a tag may have come in two ways
+    matrix.data[:] = 1  # a tag may have been given twice
     return matrix
 
 
@@ -320,7 +320,7 @@ class Why:
     """Where a probability comes from."""
 
     tag: str
-    probability: float  # given the sound and all that is known of other tags
+    probability: float  # given the sound and everything known about other tags
     usual: float  # the mean of its probability over the library
     sound: dict[Literal["log_odds", "probability"], float]
     """What the sound adds, and the probability without anything else."""
@@ -335,8 +335,8 @@ def why(
     no: Collection[str],
     person: str,
 ) -> Why:
-    """Why a track has a tag or lacks it, given all of a person's answers."""
-    # Opinions about the tag itself do not count: the question is what the rest says about it.
+    """Why a track has or lacks a tag, given all of a person's answers."""
+    # Opinions about the tag itself do not count: the question is what the rest says.
     tagger, x, observed = observed_track(snapshot, track_id, yes, no, person)
     place = tagger.place(tag)
     observed[place] = np.nan

@@ -31,7 +31,7 @@ def found(library, question):
     [
         (["say", "#50"], "harmonium say TRACK rock -live"),
         (["rename", "rokc", "metal"], "Did you mean rock"),
-        (["rename", "hip hop", "Hip-Hop"], "in two spellings"),
+        (["rename", "hip hop", "Hip-Hop"], "two spellings"),
         (["models", "use", "9"], "There is no model 9"),
         (["review"], "needs a terminal"),
     ],
@@ -98,7 +98,7 @@ class TestSay:
         )
         assert not len(library.tracks.ids())
         (tmp_path / "empty").mkdir()
-        with pytest.raises(LibraryError, match="no track in the folder"):
+        with pytest.raises(LibraryError, match="no tracks in the folder"):
             run("say", "empty", "rock", "-L", place)
 
 

@@ -191,7 +191,7 @@ class TestWhat:
         assert write("--yes").stderr.startswith("1 track without predictions")
         assert write("--yes", "--people").stderr == ""
         (tmp_path / "empty").mkdir()
-        with pytest.raises(LibraryError, match="no track in the folder"):
+        with pytest.raises(LibraryError, match="no tracks in the folder"):
             write(tmp_path / "empty")
         library.tracks.set_state([2], "missing")
         with pytest.raises(LibraryError, match="missing"):
