@@ -30,7 +30,7 @@ import time
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
@@ -46,6 +46,8 @@ from harmonium.library.write import wanted_tags
 sys.path.insert(0, str(Path(__file__).parents[1] / "recipes"))
 from builtin_model.corpus import listening_corpus
 from builtin_model.making import make
+
+Written = tuple[str, int, float]  # tag, row, probability
 
 FIRST = 100
 ASKED = (0.8, 0.9)
@@ -94,37 +96,68 @@ def use_model_without_emotify(folder: Path) -> None:
     tagger.BUILTIN_FILE = new / tagger.BUILTIN_FILE.name
 
 
+class Truth(NamedTuple):
+    """Emotify's genres and moods."""
+
+    genres: list[str]
+    moods: Any
+
+    def right(self, tag: str, row: int) -> bool | None:
+        """Whether a tag holds for a clip; None if its labels do not say."""
+        moods = {normalise_tag(name): j for j, name in enumerate(self.moods.tags)}
+        if tag in moods:
+            return bool(self.moods.values[row, moods[tag]] == 1)
+        words = true_genres()
+        return self.genres[row] in words[tag] if tag in words else None
+
+    def judge(self, kind: str, written: list[Written], rows: Any) -> tuple[float, ...]:
+        """(written, right, expected, found, there, not judged) of the tags of a kind."""
+        answers = [(self.right(tag, row), row, p) for tag, row, p in written]
+        known = [(right, row, p) for right, row, p in answers if right is not None]
+        right, expected = sum(one[0] for one in known), sum(one[2] for one in known)
+        # A track has one genre to be found, whatever it is called.
+        found = len({row for yes, row, _ in known if yes}) if kind == "genre" else right
+        there = len(rows) if kind == "genre" else np.sum(self.moods.values[rows] == 1)
+        return len(known), right, expected, found, float(there), len(written) - len(known)
+
+
+def fill(library: Library, data: Any, X: Any, texts: list[str], moods: pl.DataFrame) -> Any:
+    """Make tracks with these genres in their files, and import a table of moods; their numbers."""
+    files = [
+        Track(
+            f"/music/{item}.ogg",
+            f"{i:010}",
+            title=item,
+            file_tags={"genre": [text]} if text else {},
+        )
+        for i, (item, text) in enumerate(zip(data.items, texts, strict=True))
+    ]
+    ids = np.array(library.tracks.put(files))
+    library.tracks.put_features(ids, X, extractor=tagger.builtin_extractor())
+    library.settings.set("extractor", tagger.builtin_extractor())
+    library.import_file_tags()
+    table = Path(library.place).with_suffix(".csv")
+    moods.write_csv(table)
+    library.import_tags(table)
+    return ids
+
+
 def results(
     place: Path, data: Any, X: Any, seed: int, clean: bool, n_moods: int
 ) -> Iterator[tuple[tuple[str, str], tuple[float, ...]]]:
-    """((kind, way), (written, right, expected, there, not judged)) of one draw."""
+    """((kind, way), `Truth.judge`) of one draw."""
     rng = np.random.default_rng(seed)
-    genres = [item.partition("_")[0] for item in data.items]
-    labels = data.labels()
-    tagged = np.zeros(len(genres), bool)
-    tagged[rng.permutation(len(genres))[: len(genres) // 2]] = True
-    texts = [genre.capitalize() if clean else dressed(genre, rng) for genre in genres]
-    told = np.isin(np.arange(len(genres)), rng.permutation(np.flatnonzero(tagged))[:n_moods])
+    truth = Truth([item.partition("_")[0] for item in data.items], data.labels())
+    tagged = np.zeros(len(data.items), bool)
+    tagged[rng.permutation(len(tagged))[: len(tagged) // 2]] = True
+    texts = [genre.capitalize() if clean else dressed(genre, rng) for genre in truth.genres]
+    texts = [text if known else "" for text, known in zip(texts, tagged, strict=True)]
+    told = np.isin(np.arange(len(tagged)), rng.permutation(np.flatnonzero(tagged))[:n_moods])
+    names = np.array(truth.moods.tags)
+    moods = ["; ".join(names[row == 1]) for row in truth.moods.values]
     with Library.open(place / f"{seed}.db") as library:
-        files = [
-            Track(
-                f"/music/{item}.ogg",
-                f"{i:010}",
-                title=item,
-                file_tags={"genre": [texts[i]]} if tagged[i] and texts[i] else {},
-            )
-            for i, item in enumerate(data.items)
-        ]
-        ids = np.array(library.tracks.put(files))
-        library.tracks.put_features(ids, X, extractor=tagger.builtin_extractor())
-        library.settings.set("extractor", tagger.builtin_extractor())
-        moods = [
-            "; ".join(np.array(labels.tags)[labels.values[i] == 1]) for i in range(len(genres))
-        ]
-        table = place / f"{seed}.csv"
-        pl.DataFrame({"path": data.items, "mood": moods}).filter(told).write_csv(table)
-        library.import_file_tags()
-        library.import_tags(table)
+        table = pl.DataFrame({"path": data.items, "mood": moods}).filter(told)
+        ids = fill(library, data, X, texts, table)
         library.train()
         library.tag_all()
         model = library.models.current(whole=False)
@@ -132,48 +165,17 @@ def results(
         assert model.id is not None
         others = np.flatnonzero(~tagged)
         P = library.predictions.probabilities(model.id, ids[others])
-        words, of_mood = true_genres(), {normalise_tag(t): j for j, t in enumerate(labels.tags)}
-        row_of = {int(ids[i]): i for i in others}
-
-        def truth(tag: str, row: int) -> bool | None:
-            if tag in of_mood:
-                return bool(labels.values[row, of_mood[tag]] == 1)
-            return genres[row] in words[tag] if tag in words else None
-
-        def judged(kind: str, written: Any) -> tuple[float, ...]:
-            known = [
-                (right, p) for tag, row, p in written if (right := truth(tag, row)) is not None
-            ]
-            there = {
-                "genre": float(len(others)),
-                "mood": float(np.nansum(labels.values[others] == 1)),
-            }[kind]
-            # of a track, one genre is there to be found, whatever it is called
-            found = sum(right for right, _ in known)
-            if kind == "genre":
-                found = len({row for tag, row, _ in written if truth(tag, row)})
-            right, expected = (
-                (sum(column) for column in zip(*known, strict=True)) if known else (0, 0)
-            )
-            return len(known), right, expected, found, there, len(written) - len(known)
-
-        kinds = library.kinds()
         own = [(j, tag) for j, tag in enumerate(model.vocabulary[: model.n_own]) if model.learnt[j]]
+        row_of, kinds = {int(ids[i]): int(i) for i in others}, library.kinds()
         for asked in ASKED:
             plan = wanted_tags(library, ids[others].tolist(), people=False, precision=asked)
-            chosen = [
-                (tag, row_of[one], p) for one, tags in plan.items() for tag, p in tags.items()
-            ]
-            rival = [
-                (tag, row, float(P[k, j]))
-                for k, row in enumerate(others.tolist())
-                for j, tag in own
-                if P[k, j] >= asked
-            ]
+            chosen = [(tag, row_of[n], p) for n, tags in plan.items() for tag, p in tags.items()]
+            learnt = [(tag, row, P[k, j]) for k, row in enumerate(others) for j, tag in own]
+            rival = [one for one in learnt if one[2] >= asked]
             for way, written in ((f"{asked}", chosen), (f"p ≥ {asked}", rival)):
                 for kind in ("genre", "mood"):
                     some = [one for one in written if kinds.get(one[0]) == kind]
-                    yield (kind, way), judged(kind, some)
+                    yield (kind, way), truth.judge(kind, some, others)
         print(f"draw {seed}: {', '.join(tag for _, tag in own)}", file=sys.stderr, flush=True)
 
 
