@@ -192,6 +192,7 @@ class _Run:
         for path in files:
             todo[known.kind(path, retry)].append(path)
         unchanged = [known.by_path[path] for path in todo["unchanged"]]
+        self.library.tracks.drop_copies(known.copies.keys() & {*todo["unchanged"]})
         report.unchanged = sum(one.state != "missing" for one in unchanged)
         report.back += [one.path for one in unchanged if one.state == "missing"]
         owners = {path: known.by_id[known.copies[path].id].path for path in todo["copies"]}
@@ -351,7 +352,7 @@ class _Run:
     def _add(self, file: Track) -> Track:
         (number,) = self.library.tracks.put([file])
         added = replace(file, id=number)
-        self.known.put(added)
+        self._own(added)
         if file.reason is None:
             self.report.new.append(file.path)
             self.lacking.add(number)
@@ -362,12 +363,16 @@ class _Run:
     def _replace(self, known: Track, file: Track) -> Track:
         now = replace(file, id=known.id)
         self.library.tracks.replace(now)
-        if file.path in self.known.copies:
-            self.library.tracks.drop_copies([file.path])
-        self.known.put(now)
+        self._own(now)
         if known.state != "present":
             self.lacking |= self._without_features([now.id])
         return now
+
+    def _own(self, track: Track) -> None:
+        """Note that the file is this track's, and no longer another one's copy."""
+        if self.known.copies.pop(track.path, None) is not None:
+            self.library.tracks.drop_copies([track.path])
+        self.known.put(track)
 
     def _unreadable(self, known: Track, reason: str, file: Track | None = None) -> None:
         seen = file or known  # as last seen: it is not tried again until it changes

@@ -244,6 +244,7 @@ class History(RuleBasedStateMachine):
         for path in before[0]:
             assert (tracks.get(path) or owners[path]).sound == audio_digest(path), path
         assert tracks.keys() <= before[0].keys()
+        assert not tracks.keys() & owners.keys()
 
     @rule(who=ACTOR, which=NUMBER, tag=st.sampled_from(WORDS[:2]), fits=st.booleans())
     def say(self, who, which, tag, fits):

@@ -2,6 +2,7 @@
 
 import os
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -228,6 +229,19 @@ def test_a_copy_takes_the_place_of_its_original_or_is_forgotten(library, run, mu
     report = run(music)
     assert report.moved == [(str(original), str(music / "z" / "other.flac"))]
     assert report.new == [str(original)]
+
+
+def test_a_copy_that_gets_another_sound_is_a_track_and_no_copy(library, run, music):
+    copy = music / "copy.flac"
+    shutil.copy2(music / "album" / "0.flac", copy)
+    run(music)
+    assert library.tracks.copies([1]) == {1: [str(copy)]}
+    write(copy, 60)
+    assert run(music).new == [str(copy)]
+    assert library.tracks.copies([1]) == {}
+    library.tracks.put_copy(replace(track_at(library, copy), id=1))  # as version 1.0.0 left it
+    assert run(music).unchanged == 4
+    assert library.tracks.copies([1]) == {}
 
 
 def test_what_is_no_music_is_unreadable_until_it_is(library, run, music, never_read, monkeypatch):
