@@ -61,6 +61,7 @@ def parameter(doc: str = "", *, default: Any, like: Any = None, kw_only: bool = 
 def estimator(cls: Class) -> Class:
     """Make ``__init__``, the constraints and the docstring; a base with parameters needs it too."""
     cls = dataclass(kw_only=True, eq=False, repr=False)(cls)  # type: ignore[assignment]
+    cls.__init__.__annotations__.clear()  # type: ignore[misc]  # the docstring reads better
     bases = [base for base in cls.__mro__ if "__dataclass_fields__" in vars(base)]
     found = {f.name: f for f in fields(cls)}
     docs: dict[str, str] = {}

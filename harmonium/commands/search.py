@@ -84,8 +84,8 @@ def search(
         min_probability = 0.05 if sort in (None, "probability", "smooth") and start is None else 0.3
     with options.opened(library) as opened, out.bar("comparing") as progress:
         asked: dict[str, Any] = {"like": like, "start": start, "end": end, "predicted": predicted}
-        asked |= {"order": sort and sort.strip(), "owner": owner}
-        asked |= {"min_probability": min_probability}
+        order = sort and sort.strip()
+        asked |= {"order": order, "owner": owner, "min_probability": min_probability}
         text = " ".join(query or [])
         found = opened.search(text, limit=limit, features=as_json, progress=progress, **asked)
         change = None if save is None else opened.save_search(save, text, limit=limit, **asked)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 import time
 from pathlib import Path
@@ -11,13 +12,14 @@ from rich.text import Text
 
 from harmonium.commands import options
 from harmonium.commands.options import argument, column, file, flag, number, value
-from harmonium.commands.output import Cell, Output, share_bar
+from harmonium.commands.output import Cell, Output, share_bar, shortened
 from harmonium.errors import counted
 
 if TYPE_CHECKING:
     import polars as pl
 
     from harmonium.data import Triples
+    from harmonium.estimators import TagSmoother
 
 FORMATS = (".parquet", ".csv")
 CHANGES = {
@@ -58,8 +60,9 @@ def smooth(
     In Python: harmonium.TagSmoother().fit(triples).smooth()
     """
     from harmonium.data import read_triples
+    from harmonium.data.tables import read_rows
     from harmonium.estimators import TagSmoother
-    from harmonium.files import check_writable
+    from harmonium.files import atomic_file, check_writable
 
     check_writable(output, FORMATS)
     if model is not None:
@@ -67,52 +70,44 @@ def smooth(
     layout: Any = {"header": not no_header, "delimiter": delimiter, "encoding": encoding}
     columns: dict[str, Any] = {"user": column(user), "item": column(item), "tag": column(tag)}
     read = read_triples(triples, **columns, **layout, aliases=aliases, normalise=not as_spelt)
-    track_of = None
+    place: Any = None
     if track is not None:
-        place = {"item": columns["item"], "track": column(track)}
-        track_of = _tracks(triples, place, layout)
+        place = triples, {"item": columns["item"], "track": column(track)}
     elif tracks is not None:
-        track_of = _tracks(tracks, {"item": "item", "track": "track"}, {})
+        place, layout = (tracks, {"item": "item", "track": "track"}), {}
+    track_of = place and read_rows(*place, **layout).usable().mapping("item", "track")
     out = Output()
     _say_sizes(out, read, track_of, tags)
     began = time.perf_counter()
-    smoother = TagSmoother(
-        n_tags=tags,
-        n_hidden=hidden,
-        max_epochs=epochs,
-        random_state=seed,
-        n_jobs=-1,
-        verbose=int(sys.stderr.isatty()),
-    ).fit(read, tracks=track_of)
-    smoothed = smoother.smooth()
+    sizes: Any = {"n_tags": tags, "n_hidden": hidden, "max_epochs": epochs, "random_state": seed}
+    smoother = TagSmoother(**sizes, n_jobs=-1, verbose=int(sys.stderr.isatty()))
+    smoothed = smoother.fit(read, tracks=track_of).smooth()
     seconds = time.perf_counter() - began
     table = smoothed.long() if long else smoothed.frame()
-    if output.suffix.lower() == ".csv":
-        table.write_csv(output, float_precision=4)
-    else:
-        table.write_parquet(output)
+    with atomic_file(output) as opened:
+        if output.suffix.lower() == ".csv":
+            table.write_csv(opened, float_precision=4)
+        else:
+            table.write_parquet(opened)
     if model is not None:
         smoother.save(model)
     changed = smoother.changes(smoothed)
     if show and len(changed):
         _show_changes(out, read, changed, show)
-    out.say("")
-    scores = smoother.history_["validation"]
-    if smoother.best_epoch_ and scores[0] == scores[0]:
-        out.say(
-            f"Log-likelihood per tag of held-out users: {scores[smoother.best_epoch_ - 1]:.3f}; by "
-            f"how often each tag is used: {smoother.baseline_:.3f}"
-        )
-    sizes = f"{len(smoother.items_):,} clips × {len(smoother.tags_):,} tags in "
+    out.say("", _quality(smoother))
+    size = f"{len(smoother.items_):,} clips × {len(smoother.tags_):,} tags in "
     also = f" and {model}" if model is not None else ""
-    out.say(Text.assemble(sizes, (str(output), "bold"), f"{also}; {seconds:.0f} s"))
+    out.say(Text.assemble(size, (str(output), "bold"), f"{also}; {seconds:.0f} s"))
 
 
-def _tracks(path: Path, columns: dict[str, Any], layout: dict[str, Any]) -> dict[str, str]:
-    """Each item's track, from a table that must not have two tracks for one item."""
-    from harmonium.data.tables import read_rows
-
-    return read_rows(path, columns, **layout).usable().mapping("item", "track")
+def _quality(smoother: TagSmoother) -> str | None:
+    """How well held-out users are predicted; None if there were none."""
+    best = smoother.best_epoch_
+    score = smoother.history_["validation"][best - 1] if best else math.nan
+    if math.isnan(score):
+        return None
+    base = f"by how often each tag is used: {smoother.baseline_:.3f}"
+    return f"Log-likelihood per tag of held-out users: {score:.3f}; {base}"
 
 
 def _say_sizes(out: Output, triples: Triples, track_of: dict[str, str] | None, n_tags: int) -> None:
@@ -168,8 +163,7 @@ def _clip_row(triples: Triples, changed: pl.DataFrame, item: str) -> tuple[Cell,
 def _numbered_tags(tags: pl.Series, numbers: pl.Series, unit: str) -> str:
     """For example "rock 2×, loud 1×, and 3 more"."""
     words = [f"{tag} {n}{unit}" for tag, n in zip(tags, numbers, strict=True)]
-    more = [f"and {len(words) - MAX_TAGS} more"] if len(words) > MAX_TAGS else []
-    return ", ".join(words[:MAX_TAGS] + more)
+    return ", ".join(shortened(words, MAX_TAGS))
 
 
 def _most_frequent(values: pl.Series) -> pl.DataFrame:

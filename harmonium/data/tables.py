@@ -199,6 +199,11 @@ def as_strings(values: Column, *, name: str, fractions: bool = False) -> pl.Seri
             f"'{name}' must be one sequence of values of one type, got {type(values).__name__}: "
             f"{error}. Convert its values with str() first."
         ) from None
+    if series.dtype.is_float() and not fractions:  # as pandas has whole numbers, some missing
+        present = series.fill_nan(None)
+        whole = present.cast(pl.Int64, strict=False)
+        if whole.null_count() == present.null_count() and (whole == present).all():
+            series = whole
     if series.dtype != pl.String:
         known = series.dtype.is_integer() or series.dtype in (pl.Categorical, pl.Enum, pl.Null)
         if not (known or (fractions and series.dtype.is_numeric())):

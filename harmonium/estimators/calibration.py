@@ -71,20 +71,23 @@ def _pairs_won(y: Floats, s: Floats) -> float:
 
 
 def matching_thresholds(Y: Floats, P: Floats) -> Doubles:
-    """Thresholds above which there are as many scores as positive labels, tag by tag; (C,).
+    """Thresholds that as many scores reach as there are positive labels, tag by tag; (C,).
 
     So a model says yes as often as it is true, and is right as often as it finds what there is:
     precision equals recall. Y is (N, C): a label that is a probability counts as so much of a
-    positive, unknown labels are left out. P is (N, C) scores above 0. A threshold lies half way
-    between two scores, and is 0.5 without positives.
+    positive, unknown labels are left out. P is (N, C) scores from 0 to 1; of equal ones all reach a
+    threshold or none, whichever is nearer. It lies half way between two scores, and is 0.5 without
+    positives.
     """
     thresholds = np.full(Y.shape[1], 0.5)
     for j, (y, p) in enumerate(zip(Y.T, P.T, strict=True)):
         known = ~np.isnan(y)
-        falling = np.append(np.sort(p[known].astype(np.float64))[::-1], 0.0)
+        scores, counts = np.unique(p[known].astype(np.float64), return_counts=True)
+        reach = np.append(np.cumsum(counts[::-1])[::-1], 0)  # each score, and one above all
         n = round(float(y[known].sum()))
         if n:
-            thresholds[j] = (falling[n - 1] + falling[n]) / 2
+            bounds, at = np.concatenate([[0.0], scores, [1.0]]), np.argmin(np.abs(reach - n))
+            thresholds[j] = (bounds[at] + bounds[at + 1]) / 2
     return thresholds
 
 

@@ -120,18 +120,19 @@ class TagClassifier(ClassifierMixin, StoredEstimator, BaseEstimator):
 
     def _known(self, X: Floats, y: Any) -> Floats:
         """The known labels of these clips, (n_clips, n_tags), NaN for the others."""
-        # ``y`` is such a matrix, or tag → 0 or 1 for all clips.
-        if isinstance(y, Mapping):
+        # ``y`` is such a matrix; tag → 0 or 1 for all clips; or the tags that each clip has.
+        lists = _tag_lists(y)
+        named = (
+            [y] if isinstance(y, Mapping) else lists and [dict.fromkeys(one, 1) for one in lists]
+        )
+        if named:
             tags = self.tags_.tolist()
-            for tag in y:
-                if tag not in tags:
-                    hint = did_you_mean(tag, [str(one) for one in tags])
-                    hint = hint if self.tags_.dtype == object else NUMBERED
-                    raise DataError(
-                        f"y names the tag {tag!r}, which the model does not know.{hint}"
-                    )
-            row = np.array([y.get(tag, np.nan) for tag in tags], np.float32)
-            y = np.tile(row, (len(X), 1))
+            for tag in (tag for one in named for tag in one if tag not in tags):
+                hint = did_you_mean(tag, [str(one) for one in tags])
+                hint = hint if self.tags_.dtype == object else NUMBERED
+                raise DataError(f"y names the tag {tag!r}, which the model does not know.{hint}")
+            rows = np.array([[one.get(tag, np.nan) for tag in tags] for one in named], np.float32)
+            y = np.tile(rows, (len(X), 1)) if lists is None else rows
         known = read_more_targets(y, self._targets()).Y
         check_consistent_length(X, known)
         return known
@@ -176,7 +177,8 @@ class TagClassifier(ClassifierMixin, StoredEstimator, BaseEstimator):
         return validate_data(self, X, reset=reset, dtype=dtype, ensure_min_samples=1 + reset)
 
     def _check_linear_in_features(self, what: str) -> None:
-        """Refuse weights for raw features if the scaling is not linear."""
+        """Refuse weights for raw features if there is no model, or its scaling is not linear."""
+        check_is_fitted(self)
         if not self._scaling.linear:
             raise AttributeError(
                 f"{what} apply to raw features, but quantiles and a norm of 1 are not linear in "
@@ -330,14 +332,20 @@ def _matrix(y: Any, name: str, *, soft: bool) -> Floats:
 
 def _frame_of_lists(y: Any, tags: NDArray[Any] | None = None) -> Any:
     """A frame of 0 and 1 with a column for each tag, if y has a list of tags for each clip."""
-    rows = y.to_list() if hasattr(y, "to_list") else y
-    lists = isinstance(rows, list | tuple) and all(isinstance(x, list | tuple | set) for x in rows)
-    if not lists or not any(isinstance(tag, str) for one in rows for tag in one):
+    rows = _tag_lists(y)
+    if rows is None:
         return y
     if tags is not None and tags.dtype != object:
         raise DataError(f"y names tags, but the model was fitted on an array.{NUMBERED}")
     names = sorted({str(tag) for one in rows for tag in one}) if tags is None else tags
     return pl.DataFrame({name: [float(name in one) for one in rows] for name in names})
+
+
+def _tag_lists(y: Any) -> Any:
+    """The list of tags of each clip, if y has such; else None."""
+    y = y.to_list() if hasattr(y, "to_list") else y
+    lists = isinstance(y, list | tuple) and all(isinstance(x, list | tuple | set) for x in y)
+    return y if lists and any(isinstance(tag, str) for one in y for tag in one) else None
 
 
 def _is_column(y: Any) -> bool:

@@ -29,6 +29,7 @@ from harmonium.estimators.classifier import (
     Targets,
     read_more_targets,
 )
+from harmonium.evaluation.folds import group_index, grouped_folds
 from harmonium.parameters import (
     Count,
     NotNegative,
@@ -136,6 +137,8 @@ class GradientTagger(TagClassifier):
     recalibration_ : the correction of the probabilities, or None.
     history_ : per epoch "log_likelihood" (a proxy, per tag), "auc" and "seconds".
     best_epoch_ : the epoch whose parameters were kept, counted from 1.
+    folds_, held_out_ : of several members, the fold of each clip, (n_clips,), and what the member
+        without it says, (n_clips, n_tags); they are not saved.
     n_features_in_, feature_names_in_, classes_, n_iter_ : as in scikit-learn.
     """
 
@@ -203,13 +206,12 @@ class GradientTagger(TagClassifier):
             as smoothed tags have it. A frame's columns name the tags. Or a list of tags for each
             clip. Or (n_clips,) with two classes, for one tag.
         eval_set : (X, y) to stop early on, to correct probabilities by and to set thresholds with,
-            without probabilities: pass raw tags where ``y`` is smoothed ones. Without it a random
-            ``validation_fraction`` of the clips is held out, and a label p counts as p of a
-            positive and 1 - p of a negative; pass one to keep the clips of a track or an artist
-            together.
-        groups : (n_clips,) what no two folds of the members share, such as the artist.
-        eval_y : labels of the same clips by which members stop early and are corrected, where ``y``
-            is smoothed ones.
+            without probabilities: pass raw tags where ``y`` is smoothed ones. Without it, every
+            member has the fold that it does not learn from for that, and a model without members a
+            random ``validation_fraction`` of the clips; there, a label p counts as p of a positive
+            and 1 - p of a negative.
+        groups : (n_clips,) such as the artist: a group is learnt from or held out as a whole.
+        eval_y : labels of the held-out clips, (n_clips, n_tags), where ``y`` is smoothed ones.
         """
         self._validate_params()
         fresh = not (self.warm_start and hasattr(self, "_params"))
@@ -217,10 +219,14 @@ class GradientTagger(TagClassifier):
         valid = None if eval_set is None else self._read_eval_set(eval_set, targets)
         if fresh:
             self._describe(X, targets)
-        labels = targets.Y if eval_y is None else read_more_targets(eval_y, targets).Y
+        labels = targets.Y
+        if eval_y is not None:
+            labels = read_more_targets(eval_y, targets, name="eval_y").Y
+            check_consistent_length(X, labels)
+        groups = None if groups is None else group_index(groups, len(labels))
         folds = None if valid is not None else self._folds(labels, groups)
         if folds is None:
-            interrupted = self._learn(X, targets.Y, valid, fresh=fresh)
+            interrupted = self._learn(X, targets.Y, valid, labels, groups, fresh=fresh)
         else:
             interrupted = self._cross_fit(X, targets.Y, labels, folds, fresh=fresh)
         warn_if_interrupted(self, interrupted, f" in epoch {self.n_iter_ + 1}")
@@ -248,26 +254,21 @@ class GradientTagger(TagClassifier):
         self.recalibration_: model_files.Recalibration | None = None
         begin_history(self)
 
-    def _learn(
-        self, X: Numbers, Y: Floats, valid: tuple[Numbers, Floats] | None, *, fresh: bool
-    ) -> bool:
+    def _learn(self, X: Any, Y: Floats, valid: Any, *judged_by: Any, fresh: bool) -> bool:
         """Train and calibrate; gives whether training was interrupted."""
         rng = self._generator()
-        known, held_out = self._hold_out(rng, X, Y, valid)
+        known, held_out = self._hold_out(rng, X, Y, valid, *judged_by)
         interrupted = self._descend(rng, known, held_out and [held_out], fresh=fresh)
         self._calibrate(known, held_out)
         return interrupted
 
-    def _folds(self, Y: Floats, groups: Any) -> Ids | None:
+    def _folds(self, Y: Floats, groups: Ids | None) -> Ids | None:
         """The fold of each clip, (N,); None for a single model."""
         # There are fewer folds than ``n_models`` where the clips of one could not tell tags apart.
-        from harmonium.evaluation import grouped_folds
-
         n_models = getattr(self, "n_models", 1)  # of those that can be cross-fitted
         if n_models == 1:
             return None
-        groups = np.arange(len(Y)) if groups is None else np.asarray(groups)
-        check_consistent_length(Y, groups)
+        groups = np.arange(len(Y)) if groups is None else groups
         labels = np.round(Y) if model_files.is_soft(Y) else Y
         seed = int(self._generator().integers(2**31))
         for n_folds in range(min(n_models, len(np.unique(groups))), 1, -1):
@@ -335,7 +336,7 @@ class GradientTagger(TagClassifier):
         return members
 
     def _hold_out(
-        self, rng: Rng, X: Numbers, Y: Floats, valid: tuple[Numbers, Floats] | None
+        self, rng: Rng, X: Numbers, Y: Floats, valid: Any, labels: Floats, groups: Ids | None
     ) -> tuple[LabelledClips, LabelledClips | None]:
         """Training and validation clips; None if validation clips could not tell tags apart."""
         clips = self._clips(X, Y)
@@ -344,7 +345,12 @@ class GradientTagger(TagClassifier):
             return clips, held_out if calibration.is_rankable(held_out.Y) else None
         order = rng.permutation(len(X))
         n_valid = min(int(self.validation_fraction * len(X)), MAX_HELD_OUT)
-        held_out = clips.take(order[:n_valid]).read(n_valid)
+        if groups is not None and n_valid:  # whole groups, of at most half of the clips
+            turn = rng.permutation(max(groups) + 1)[groups]
+            order = order[np.argsort(turn[order], kind="stable")]
+            ends = np.flatnonzero(np.diff(turn[order][: len(X) // 2 + 1])) + 1
+            n_valid = next((int(end) for end in ends if end >= n_valid), 0)
+        held_out = LabelledClips(clips.X, labels).take(order[:n_valid]).read(n_valid)
         if n_valid < MIN_HELD_OUT or not calibration.is_rankable(held_out.Y):
             return clips, None
         rest = order[n_valid:]
@@ -635,16 +641,9 @@ def descend(
     n_steps = max(-(-len(own) // first.batch_size) for own in stack.rows)
     # at least 500 steps, since in fewer a model of few clips learns nothing
     patience = first.patience or max(20, -(-500 // n_steps))
+    options |= {"batch_size": first.batch_size, "patience": patience, "max_epochs": max_epochs}
     with epoch_progress(first, max_epochs, title) as progress:
-        return train_stack(
-            stack,
-            Batch(*data, weights),
-            batch_size=first.batch_size,
-            patience=patience,
-            max_epochs=max_epochs,
-            on_epoch=progress,
-            **options,
-        )
+        return train_stack(stack, Batch(*data, weights), on_epoch=progress, **options)
 
 
 def begin_history(model: Any) -> None:

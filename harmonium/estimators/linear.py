@@ -104,9 +104,9 @@ class LogisticTagger(LinearTagger, GradientTagger):
 
     partial_fit = available_if(lambda self: self.solver == "gradient")(GradientTagger.partial_fit)
 
-    def _learn(self, X: Any, Y: Floats, valid: Any, *, fresh: bool) -> bool:
+    def _learn(self, X: Any, Y: Floats, valid: Any, *judged_by: Any, fresh: bool) -> bool:
         if self.solver == "gradient":
-            return super()._learn(X, Y, valid, fresh=fresh)
+            return super()._learn(X, Y, valid, *judged_by, fresh=fresh)
         l2 = DEFAULT_L2 if self.l2 is None else self.l2
         if l2 == 0:
             raise DataError("solver='newton' needs l2 above 0, else a minimum may be infinite.")
@@ -191,8 +191,8 @@ class SolvedTagger(TagClassifier):
     def complete(self, X: Any, y: Any) -> Floats:
         """p(y_j = 1 | x, the known tags), shape (n_clips, n_tags).
 
-        ``y`` is (n_clips, n_tags) with NaN for the tags to infer, or tag → 0 or 1 for all clips, as
-        in ``{"sad": 1}``; known tags come back as given.
+        ``y`` is (n_clips, n_tags) with NaN for the tags to infer; tag → 0 or 1 for all clips, as in
+        ``{"sad": 1}``; or a list of true tags for each clip. Known tags come back as given.
         """
         features = self._features(X)
         known = self._known(features, y)

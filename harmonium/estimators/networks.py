@@ -96,8 +96,8 @@ class RBMTagger(GradientTagger):
     def complete(self, X: Any, y: Any) -> Floats:
         """p(y_j = 1 | x, the known tags), shape (n_clips, n_tags).
 
-        ``y`` is (n_clips, n_tags) with NaN for the tags to infer, or tag → 0 or 1 for all clips, as
-        in ``{"sad": 1}``; known tags come back as given.
+        ``y`` is (n_clips, n_tags) with NaN for the tags to infer; tag → 0 or 1 for all clips, as in
+        ``{"sad": 1}``; or a list of true tags for each clip. Known tags come back as given.
         """
         found = self.infer(X, y).y
         if self.recalibration_ is None:
@@ -109,7 +109,8 @@ class RBMTagger(GradientTagger):
     def infer(self, X: Any, y: Any = None) -> Inference:
         """Marginals of tags ``y`` and hidden units ``h``, with ``diagnostics`` for each clip.
 
-        Of several members the tags' log-odds are averaged, and the hidden units stand side by side.
+        Of several members the tags' log-odds are averaged, the hidden units stand side by side, and
+        the diagnostics are those of the member that is furthest from converged.
 
         The diagnostics say which method found a clip's marginals in the end, how far they are from
         converged, and whether that is within ``tolerance``. ``y`` as for :meth:`complete`. These
@@ -124,9 +125,9 @@ class RBMTagger(GradientTagger):
         y = model_files.mean_probabilities([one.y for one in found])
         if known is not None:
             y = np.where(np.isnan(known), y, known)
-        residual = np.max([one.diagnostics.residual for one in found], axis=0)
-        converged = np.all([one.diagnostics.converged for one in found], axis=0)
-        diagnostics = Diagnostics(found[0].diagnostics.method, residual, converged)
+        worst = np.argmax([one.diagnostics.residual for one in found], axis=0), np.arange(len(y))
+        each = zip(*(one.diagnostics for one in found), strict=True)
+        diagnostics = Diagnostics(*(np.stack(part)[worst] for part in each))
         return Inference(y, np.hstack([one.h for one in found]), diagnostics)
 
     def _probabilities(self, X: Floats) -> Floats:
@@ -196,7 +197,8 @@ class DiscriminativeRBM(RBMTagger):
 
     Attributes
     ----------
-    params_ : U (n, C), W (n, D), V (empty), c (n,) and d (C,) for features as given to ``fit``.
+    params_ : U (n, C), W (n, D), V (empty), c (n,) and d (C,) for features as given to ``fit``;
+        with an axis more, the first, where there are several members.
     {attributes}
 
     References
@@ -393,33 +395,27 @@ def inference_options(
             f"{shape[1]} tags; use inference='lbp'."
         )
     tolerance = max(model.tolerance, 1e-2) if quick else model.tolerance
+    threads = effective_n_jobs(model.n_jobs)
     return InferenceOptions(
-        method,
-        steps,
-        model.damping,
-        tolerance,
-        threads=effective_n_jobs(model.n_jobs),
-        retry=not quick,
+        method, steps, model.damping, tolerance, threads=threads, retry=not quick
     )
 
 
 def conditional_gradient(model: Any) -> gradients.Gradient:
     """The gradient of -log p(y | x) that ``training`` names."""
-    if model.training == "pl":
-        return gradients.PseudoLikelihood()
-    steps = model.training_steps or model_files.STEPS[model.training]
-    if model.training == "cd":
-        return gradients.ContrastiveDivergence(steps)
-    if model.training == "mean_field":
-        return gradients.MeanField(steps, from_zero=model.mean_field_start == "zero")
-    if model.training == "lbp":
-        return gradients.BeliefPropagation(steps, float(model.damping))
-    predictions = gradients.MultiPrediction(steps)
-    if not model.likelihood_weight:
-        return predictions
-    return gradients.Sum(
-        predictions, gradients.ContrastiveDivergence(5), float(model.likelihood_weight)
-    )
+    steps = model.training_steps or model_files.STEPS.get(model.training, 1)
+    predictions, likelihood = gradients.MultiPrediction(steps), gradients.ContrastiveDivergence(5)
+    weight = float(model.likelihood_weight)
+    ways: dict[str, gradients.Gradient] = {
+        "cd": gradients.ContrastiveDivergence(steps),
+        "mean_field": gradients.MeanField(steps, from_zero=model.mean_field_start == "zero"),
+        "lbp": gradients.BeliefPropagation(steps, float(model.damping)),
+        "pl": gradients.PseudoLikelihood(),
+        "multi_prediction": gradients.Sum(predictions, likelihood, weight)
+        if weight
+        else predictions,
+    }
+    return ways[model.training]
 
 
 def first_weights(model: Any, rng: Rng, clips: LabelledClips) -> tuple[Doubles, ...]:

@@ -209,7 +209,7 @@ class TagSmoother(StoredEstimator, BaseEstimator):
             [self],
             [self._start(np.random.default_rng(seeds[0]), known, conditions)],
             (*conditions(known, known.user, known.item), known.y.toarray().astype(np.float32)),
-            gradient=HiddenConditions(gradient, u=0.0, a=hidden, all=float(self.hide_all)),
+            gradient=HiddenConditions(gradient, hidden, float(self.hide_all)),
             optimiser=Optimiser("adam", 0.9),
             penalties=[self._penalty(conditions, len(known))],
             row_rate=float(self.row_rate) if conditions.names else None,

@@ -197,15 +197,15 @@ def choose_examples(
 def labels_by_count(counts: Floats, max_examples: int, rng: Rng) -> Floats:
     """Ternary labels (N, C): 1 for the highest counts, 0 for the lowest, NaN for the others.
 
-    A label 1 needs a count above 0, and a label 0 a count below all those of label 1. A count of
-    NaN is unknown and gets neither.
+    A label 1 needs a count above the lowest, and a label 0 one below all those of label 1. A count
+    of NaN is unknown and gets neither.
     """
     labels = np.full(counts.shape, np.nan, np.float32)
     for label, count in zip(labels.T, counts.T, strict=True):
         order = _by_falling_count(count, rng)
         order = order[~np.isnan(count[order])]
         n = min(max_examples, len(order) // 2)
-        positives = order[:n][count[order[:n]] > 0]
+        positives = order[:n][count[order[:n]] > count[order].min(initial=np.inf)]
         negatives = order[len(order) - n :]
         negatives = negatives[count[negatives] < count[positives].min(initial=np.inf)]
         label[positives], label[negatives] = 1, 0

@@ -49,7 +49,7 @@ def grouped_folds(groups: ArrayLike, Y: ArrayLike, *, n_folds: int = 5, seed: in
     (n_clips,) integers from 0 to n_folds - 1.
     """
     labels = ternary(Y)
-    group_of = _group_index(groups, len(labels.positive))
+    group_of = group_index(groups, len(labels.positive))
     n_folds = at_least("n_folds", n_folds, 2)
     n_groups = int(group_of.max(initial=-1)) + 1
     if n_groups < n_folds:
@@ -93,7 +93,7 @@ def fold_report(folds: ArrayLike, groups: ArrayLike, Y: ArrayLike) -> FoldReport
     fold_of, n_folds = _fold_index(folds, least=2)
     if len(fold_of) != n_clips:
         raise DataError(f"folds must have one entry per clip of Y, {n_clips}. Got {len(fold_of)}.")
-    group_of = _group_index(groups, n_clips)
+    group_of = group_index(groups, n_clips)
     n_groups = int(group_of.max(initial=-1)) + 1
     in_folds = _positives_and_negatives(labels, fold_of, n_folds)
     in_groups = _positives_and_negatives(labels, group_of, n_groups)
@@ -205,7 +205,7 @@ def _positives_and_negatives(labels: Ternary, index: Integers, n: int) -> tuple[
     return total(labels.positive), total(labels.known & ~labels.positive)
 
 
-def _group_index(groups: ArrayLike, n_clips: int) -> Integers:
+def group_index(groups: ArrayLike, n_clips: int) -> Integers:
     """(n_clips,) the groups as integers from 0."""
     names = np.asarray(groups)
     if names.shape != (n_clips,):

@@ -52,9 +52,8 @@ class ResultStore:
     def finish(self) -> None:
         """Sort the files by run, atomically."""
         for name, lines in ((RESULTS, self.results), (MEASUREMENTS, self.measurements)):
-            write_atomically(
-                self.folder / name, b"".join(_line(lines[key]) for key in sorted(lines))
-            )
+            content = b"".join(_line(lines[key]) for key in sorted(lines))
+            write_atomically(self.folder / name, content)
 
 
 @contextmanager

@@ -401,28 +401,26 @@ class DrawnTags:
 
 @dataclass(frozen=True)
 class HiddenConditions:
-    """A gradient of clips whose u, single parts of a, or all of both are hidden at random.
+    """A gradient of clips whose single parts of a, or all of u and a, are hidden at random.
 
     A smoother is used for new users, and for tags without any clip, while in training every
     user and clip is known.
     """
 
     gradient: Gradient  # of what is left
-    u: float  # the probability that u is hidden; 0 replaces it
-    a: tuple[float, ...]  # that of each part of a, (S,)
-    all: float  # that of everything
+    a: tuple[float, ...]  # the probability that each part of a is hidden, (S,)
+    all: float  # that of everything; 0 replaces u
 
     def noise(self, params: Any, unknown: bool) -> tuple[int, int]:
         """One sweep more than the gradient takes."""
         sweeps, width = self.gradient.noise(params, unknown)
-        return sweeps + 1, max(width, 2 + len(self.a))
+        return sweeps + 1, max(width, 1 + len(self.a))
 
     def __call__(self, params: Any, batch: Batch, noise: Array) -> tuple[Any, Array]:
         """The gradient at the batch with some of u and a hidden."""
         draws = noise[-1]  # (B, width)
         something = draws[:, :1] >= self.all
-        u_known = something & (draws[:, 1:2] >= self.u)
         chances = jnp.asarray(self.a, draws.dtype)[None, :]
-        a_known = something & (draws[:, 2 : 2 + len(self.a)] >= chances)
-        u, a = jnp.where(u_known, batch.u, 0.0), jnp.where(a_known, batch.a, -1)
+        a_known = something & (draws[:, 1 : 1 + len(self.a)] >= chances)
+        u, a = jnp.where(something, batch.u, 0.0), jnp.where(a_known, batch.a, -1)
         return self.gradient(params, batch._replace(u=u, a=a), noise[:-1])

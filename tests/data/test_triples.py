@@ -48,7 +48,14 @@ def test_repeated_triples_and_spellings_of_a_tag_count_once():
 def test_columns_may_be_any_sequence_of_texts_or_integers(columns):
     triples = Triples.from_columns(columns(["u"]), columns([30]), columns(["rock"]))
     assert triples.frame().rows() == [("u", "30", "rock")]
-    assert len(Triples.from_columns([], [], [])) == 0
+
+
+def test_whole_numbers_may_be_floats_as_where_some_are_missing_or_none_is_there():
+    for none in ([], np.array([])):
+        assert len(Triples.from_columns(none, none, none)) == 0
+    with pytest.warns(DataWarning, match="1 with an empty user"):
+        triples = Triples.from_columns(pd.Series([3, None, 4]), ["i"] * 3, ["rock"] * 3)
+    assert triples.users.to_list() == ["3", "4"]
 
 
 def test_rows_with_an_empty_name_are_left_out_with_one_warning():
@@ -72,7 +79,7 @@ def test_rows_with_an_empty_name_are_left_out_with_one_warning():
     ("columns", "keyword"),
     [
         ((["u"], ["i", "j"], ["t"]), "got 1 for 'user', 2 for 'item', 1 for 'tag'"),
-        ((["u"], [1.5], ["t"]), "got Float64"),
+        *(((["u"], [number], ["t"]), "got Float64") for number in (1.5, np.inf, 1e30)),
         ((["u"], [True], ["t"]), "got Boolean"),
         ((["u", 1], ["i", "i"], ["t", "t"]), "'user'"),
         ((3, ["i"], ["t"]), "got int"),

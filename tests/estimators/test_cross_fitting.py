@@ -1,11 +1,14 @@
 """Members that each have not seen a fold: who learns from what, and what the model says."""
 
+from copy import copy
+
 import numpy as np
 import pytest
 from tagging_data import draw, easy_model
 
 import harmonium
-from harmonium import DiscriminativeRBM, MLPTagger
+from harmonium import DiscriminativeRBM, LogisticTagger, MLPTagger
+from harmonium.errors import DataError
 from harmonium.estimators.model_files import from_bytes, log_odds, sigmoid
 from harmonium.evaluation import auc_per_tag
 
@@ -50,8 +53,13 @@ def test_the_model_is_the_mean_of_its_members_log_odds(data, model):
     found = model.complete(X, known)
     np.testing.assert_allclose(np.where(np.isnan(known), found, mean), mean, atol=1e-5)
     np.testing.assert_array_equal(found[:, 1], Y[:, 1])
-    inference = model.infer(X)
-    assert inference.h.shape == (150, 3 * 8)
+    rough = copy(model).set_params(inference="lbp", inference_steps=2, tolerance=0.01)
+    found, each = rough.infer(X), [m._infer(m._params, scaled) for m in rough._members()]
+    assert found.h.shape == (150, 3 * 8)
+    assert len(set(found.diagnostics.method)) > 1
+    worst = np.argmax([one.diagnostics.residual for one in each], axis=0)
+    for clip, member in enumerate(worst):
+        assert all(a[clip] == b[clip] for a, b in zip(found[2], each[member][2], strict=True))
     assert model.params_.U.shape == (3, 8, Y.shape[1])
     for place, member in enumerate(members):
         np.testing.assert_allclose(model.params_.W[place], member.params_.W)
@@ -85,6 +93,27 @@ def test_one_model_where_an_eval_set_is_given_and_fewer_folds_where_tags_are_rar
     rare[[0, 5]] = 1
     two = DiscriminativeRBM(**{**QUICK, "n_models": 5}).fit(X[:12], rare)
     assert two.params_.U.shape[0] == 2
+
+
+def test_one_model_holds_out_whole_artists_judged_by_labels_of_their_own(data, monkeypatch):
+    X, Y, artists = data
+    parts = []
+    monkeypatch.setattr(LogisticTagger, "_calibrate", lambda _, *clips: parts.extend(clips))
+    model = LogisticTagger(max_epochs=1, validation_fraction=0.2, scale_features="none")
+    numbered = np.hstack([np.arange(150)[:, None], X])
+    model.fit(numbered, Y, groups=artists, eval_y=1 - Y)
+    learnt, held_out = (part.X[:, 0].astype(int) for part in parts)
+    assert sorted([*learnt, *held_out]) == list(range(150))
+    assert len(held_out) == 30
+    assert not set(artists[learnt]) & set(artists[held_out])
+    np.testing.assert_array_equal(parts[0].Y, Y[learnt])
+    np.testing.assert_array_equal(parts[1].Y, 1 - Y[held_out])
+    model.fit(X, Y, groups=np.zeros(150))
+    assert parts[-1] is None
+    with pytest.raises(DataError, match="a group for every clip"):
+        model.fit(X, Y, groups=[None, *artists[1:]])
+    with pytest.raises(ValueError, match=r"\[150, 90\]"):
+        DiscriminativeRBM(**QUICK).fit(X, Y, eval_y=Y[:90])
 
 
 def test_weights_take_half_the_space_on_disk_unless_that_would_be_noticed(data, monkeypatch):

@@ -134,12 +134,15 @@ def test_known_tags_by_name_and_probabilities_as_a_frame(train, held_out):
     known = np.full(held_out.Y.shape, np.nan, np.float32)
     known[:, 1] = 1
     expected = model.complete(held_out.X, known)
-    np.testing.assert_array_equal(model.complete(held_out.X, {"tag 1": 1}), expected)
+    listed = [["tag 1"] for _ in known]
+    for named in ({"tag 1": 1}, listed, pl.Series(listed)):
+        np.testing.assert_array_equal(model.complete(held_out.X, named), expected)
     frame = model.predict_frame(held_out.X)
     assert frame.columns == names
     np.testing.assert_array_equal(frame.to_numpy(), model.predict_proba(held_out.X))
-    with pytest.raises(DataError, match=r"tag 'tag x'.* Did you mean"):
-        model.complete(held_out.X, {"tag x": 1})
+    for named in ({"tag x": 1}, [*listed[1:], ["tag x"]]):
+        with pytest.raises(DataError, match=r"tag 'tag x'.* Did you mean"):
+            model.complete(held_out.X, named)
     model = quick(max_epochs=1).fit(train.X, train.Y)
     with pytest.raises(DataError, match=r"tag 'tag 1'.* to name them, fit with a frame"):
         model.complete(held_out.X, {"tag 1": 1})

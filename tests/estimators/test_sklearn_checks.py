@@ -121,6 +121,7 @@ def test_a_class_may_change_a_default_alone():
     with pytest.raises(ValueError, match="The 'rate' parameter of Model must be a float in"):
         Model(rate=-1)._validate_params()
     Model(None)._validate_params()
+    assert str(inspect.signature(Model)) == "(size=3, *, rate=0.5, kind='a')"
     assert Model.__doc__ == (
         "A model.\n\nsize : int or None, default=3\n    Its size.\n"
         "rate : float, default=0.5\n    Step length.\nkind : str, default='a'\n    Its kind."

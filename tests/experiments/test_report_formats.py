@@ -19,6 +19,7 @@ from matplotlib.text import Text
 from parsed_page import Page
 from places import DOCS
 
+import harmonium.experiments.report.figures
 from harmonium.experiments import report
 from harmonium.experiments.report.forms import FORMS, Bold, Faint, Picture, Table
 
@@ -92,7 +93,7 @@ def test_every_table_and_figure_is_in_every_format_and_for_print(reports, form):
 
 
 def check_legible(picture):
-    """No text leaves the figure, and no tick's label touches the next."""
+    """No text leaves the figure, no tick's label touches the next, and counts are whole."""
     with report.figures.house_style():
         figure = report.figures.draw_picture(picture)
         canvas = FigureCanvasAgg(figure)
@@ -111,6 +112,8 @@ def check_legible(picture):
             boxes = (label.get_window_extent(renderer) for label in labels)
             for first, second in itertools.pairwise(sorted(boxes, key=attrgetter("x0"))):
                 assert first.x1 <= second.x0, [label.get_text() for label in labels]
+            if axis.patches:  # bars, of counts
+                assert all(label.get_text().isdecimal() for label in labels)
 
 
 def labels_out_of_view(axis):
@@ -134,7 +137,7 @@ def labels_out_of_view(axis):
     ids=["long", "like-formulas"],
 )
 def test_any_names_are_legible(title, panel, groups, series):
-    counts = {name: [(group, i, 0.0) for i, group in enumerate(groups)] for name in series}
+    counts = {name: [(group, -i, 0.0) for i, group in enumerate(groups)] for name in series}
     check_legible(Picture("", title, "", "bars", {panel: counts}, "$$"))
 
 

@@ -14,7 +14,7 @@ import matplotlib
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
+from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullLocator
 
 from harmonium.experiments.report.forms import Panel, Picture
 
@@ -138,9 +138,8 @@ def _draw_bars(picture: Picture, names: list[str]) -> Figure:
     heights = [0.45 + (0.06 + 0.14 * len(names)) * len(own) for own in groups]
     figure = Figure(figsize=(WIDTH, 0.6 + sum(heights)), layout="constrained")
     axes = figure.subplots(len(heights), 1, squeeze=False, height_ratios=heights).ravel()
-    values_of = [
-        value for panel in panels.values() for own in panel.values() for _, value, _ in own
-    ]
+    points_of = [point for panel in panels.values() for own in panel.values() for point in own]
+    _, values_of, _ = zip(*points_of, strict=True)
     counts, limits = all(isinstance(value, int) for value in values_of), same_span(panels.values())
     if counts:
         ends = np.array([min(0, *values_of), max(1, *values_of)])
@@ -161,6 +160,9 @@ def _draw_bars(picture: Picture, names: list[str]) -> Figure:
                 beside |= {"textcoords": "offset points", "va": "center", "fontsize": 7}
                 if not np.isnan(value):
                     axis.annotate(text, (value + error, place), **beside)
+        if counts:  # whole numbers, to the left, too
+            axis.xaxis.set_major_locator(MaxNLocator(integer=True))
+            axis.xaxis.set_major_formatter(FuncFormatter(lambda x, _: f"{abs(x):.0f}"))
         axis.set_title(textwrap.fill(title, 80))
         axis.set_yticks(np.arange(len(own)), [textwrap.fill(group, 60) for group in own])
         axis.set(xlim=limit, ylim=(len(own) - 0.4, -0.6))

@@ -110,11 +110,11 @@ _BY_CHANCE = "Without any difference, about 2.5 % of the tags count as better, a
 MIN_LABELS = 30  # the labels that a point of the reliability diagram needs
 
 CAPTIONS = {
-    "differences": "Both: what the two have in common. Difference: of the means, in percentage "
-    "points, ± its paired standard error over test folds; p: two-sided paired t-test over folds, "
-    "which share training clips, so p is somewhat too small. Better and worse: tags whose own test "
-    f"is significant at 95 %. {_BY_CHANCE} Holm and BH: counts after Holm's or Benjamini and "
-    "Hochberg's correction for the number of tags.",
+    "differences": "Difference: of the means, in percentage points, ± its paired standard error "
+    "over test folds; p: two-sided paired t-test over folds, which share training clips, so p is "
+    "somewhat too small. Better and worse: tags whose own test is significant at 95 %. "
+    f"{_BY_CHANCE} Holm and BH: counts after Holm's or Benjamini and Hochberg's correction for the "
+    "number of tags.",
     "search": "Mean AUC over tags on the validation folds of the search, and over test folds, with "
     "its standard error. Each stage keeps what the one before has chosen.",
     "search-tried": "Mean validation AUC in percent, ± its standard error over test folds; its "
@@ -192,16 +192,19 @@ def _difference_table(
     pairs: list[Comparison], name: str = "differences", title: str = "Differences on the same folds"
 ) -> Table:
     """A row per comparison."""
-    records = []
+    records, caption = [], CAPTIONS["differences"]
+    heads = ["Dataset", "Score", "Less"]
+    if any(pair.names[3] != NOTHING for pair in pairs):
+        heads, caption = [*heads, "Both"], f"Both: what the two have in common. {caption}"
     for pair in pairs:
-        record = dict(zip(("Dataset", "Score", "Less", "Both"), pair.names, strict=True))
+        record = dict(zip(heads, pair.names, strict=False))
         record["Difference"] = format_difference(pair.difference, pair.error)
         record["p"] = "< 0.001" if pair.p < 0.001 else f"{pair.p:.3f}".replace("nan", NOTHING)
         record |= {"Tags": str(pair.n_tested), "Folds": str(pair.folds.sum())}
         for end, test in zip(CORRECTIONS.values(), pair.tests.values(), strict=True):
             record |= {f"Better{end}": str(test.n_better), f"Worse{end}": str(test.n_worse)}
         records.append(record)
-    return Table(name, title, CAPTIONS["differences"], records, details=2 * len(CORRECTIONS) - 2)
+    return Table(name, title, caption, records, details=2 * len(CORRECTIONS) - 2)
 
 
 Rows = dict[tuple[str, bool], dict[str, Score]]  # (dataset, whether smoothed) -> model -> score
