@@ -83,7 +83,7 @@ def test_clips_are_held_out_by_chance_and_not_more_than_needed(on_disk, monkeypa
     model = LogisticTagger(random_state=0, validation_fraction=0.5)
     _, targets = model._read(X, Y, like=None)
     model._describe(X, targets)
-    known, held_out = model._hold_out(np.random.default_rng(0), X, targets.Y, None)
+    known, held_out = model._hold_out(np.random.default_rng(0), X, targets.Y, None, targets.Y, None)
     assert len(held_out.X) == 12
     assert len(known.X) == N - 12
     assert (np.diff(known.X.rows) > 0).all()

@@ -19,8 +19,8 @@ from matplotlib.text import Text
 from parsed_page import Page
 from places import DOCS
 
-import harmonium.experiments.report.figures
 from harmonium.experiments import report
+from harmonium.experiments.report import figures
 from harmonium.experiments.report.forms import FORMS, Bold, Faint, Picture, Table
 
 NASTY = r"a_b & 100% $x$ #1 {y} \z ~ ^ [k] <script>alert(1)</script> | *s* `c`"
@@ -94,8 +94,8 @@ def test_every_table_and_figure_is_in_every_format_and_for_print(reports, form):
 
 def check_legible(picture):
     """No text leaves the figure, no tick's label touches the next, and counts are whole."""
-    with report.figures.house_style():
-        figure = report.figures.draw_picture(picture)
+    with figures.house_style():
+        figure = figures.draw_picture(picture)
         canvas = FigureCanvasAgg(figure)
         canvas.draw()
         renderer = canvas.get_renderer()
@@ -172,7 +172,7 @@ class TestTheSameBytes:
         }
         monkeypatch.setattr(ConstrainedLayoutEngine, "execute", execute_otherwise)
         for picture, files in one_of_each_kind.values():
-            for kind, image in report.figures.image_files(picture).items():
+            for kind, image in figures.image_files(picture).items():
                 assert image == files[f"figures/{picture.name}.{kind}"], picture.name
 
 
@@ -233,9 +233,9 @@ def test_differences_look_alike_in_every_panel():
     def panel(*values):
         return {"": [(i, value, np.nan) for i, value in enumerate(values)]}
 
-    limits = report.figures.same_span([panel(60, 70), panel(80, 81)])
+    limits = figures.same_span([panel(60, 70), panel(80, 81)])
     np.testing.assert_allclose(limits, [(59.25, 70.75), (74.75, 86.25)])
-    limits = report.figures.same_span([panel(70.1, np.nan, 70.0)])
+    limits = figures.same_span([panel(70.1, np.nan, 70.0)])
     np.testing.assert_allclose(limits, [(68.55, 71.55)])
 
 
