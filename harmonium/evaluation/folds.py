@@ -1,13 +1,13 @@
 """Folds for cross-validation of tags: clips that belong together stay together.
 
 Clips of one track sound alike, and so do tracks of one artist. A model that has seen one of them
-has half seen the others, so none may be in training while another is in testing.
+has half seen the others, so they must not be split between training and testing.
 
-What a fold should have is a list of columns: for each tag, a positive and a negative. Iterative
+The columns are what a fold should have: for each tag, a positive and a negative. Iterative
 stratification (Sechidis, Tsoumakas and Vlahavas, 2011), here over groups instead of clips, deals
-out the groups of the rarest column first. Because a group brings many columns at once, this alone
-leaves gaps; moves and exchanges of groups between folds then close those they can, and last even
-out the sizes where that opens no gap.
+out the groups with the rarest column first. Because a group brings many columns at once, this alone
+leaves gaps. Moving and swapping groups between folds then closes as many as possible, and finally
+evens out the sizes where that opens no gap.
 """
 
 from collections.abc import Iterator
@@ -25,17 +25,17 @@ from harmonium.evaluation.metrics import Ternary, at_least, ternary
 _LARGE_SHARE = 0.1
 """A group with more than this share of a fold is placed before all others, while there is room. To
 close a gap, two folds may come to differ by as much in size."""
-_MAX_TRIED = 100  # groups of a fold tried for an exchange: fast for any number of groups
+_MAX_TRIED = 100  # groups of a fold tried for a swap: fast for any number of groups
 _MIN_ROUNDS, _MAX_ROUNDS, _ROUNDS_TIMES_GROUPS = 10, 50, 50_000
-"""The number of times that all gaps are tried; in between, fewer with more groups."""
+"""The least and most times that all gaps are tried; more groups get fewer tries."""
 
 
 def grouped_folds(groups: ArrayLike, Y: ArrayLike, *, n_folds: int = 5, seed: int = 0) -> Integers:
-    """The fold of each clip: groups whole, every tag in every fold if possible, sizes near equal.
+    """The fold of each clip: groups stay whole, tags are in every fold if possible, sizes close.
 
     A tag is in a fold if the fold has a positive and a negative for it, so that its AUC is defined
-    there. That needs as many groups with a positive (and with a negative) as there are folds; where
-    it cannot be had, ``fold_report`` says so. The same arguments give the same folds.
+    there. That needs as many groups with a positive (and with a negative) as there are folds; if
+    that is impossible, ``fold_report`` says so. The same arguments give the same folds.
 
     Parameters
     ----------
@@ -81,7 +81,7 @@ class FoldReport:
 
 
 def fold_report(folds: ArrayLike, groups: ArrayLike, Y: ArrayLike) -> FoldReport:
-    """Sizes and labels of the folds, and the tags that are not in every one of them.
+    """Sizes and labels of the folds, and the tags that are missing from some of them.
 
     Parameters
     ----------
@@ -151,7 +151,7 @@ def nested_folds(folds: ArrayLike) -> Iterator[Split]:
 
 
 class GroupedTagKFold(BaseCrossValidator):
-    """``grouped_folds`` as a scikit-learn splitter, say for ``GridSearchCV(cv=...)``.
+    """``grouped_folds`` as a scikit-learn splitter, for example for ``GridSearchCV(cv=...)``.
 
     ``split(X, y, groups)`` takes labels of one tag, (n_clips,), or of several, (n_clips, n_tags).
 
@@ -170,7 +170,7 @@ class GroupedTagKFold(BaseCrossValidator):
     [[0, 1], [2, 3], [4, 5]]
     """
 
-    # Where scikit-learn's metadata routing is on, ``split`` is given ``groups`` without a request.
+    # With scikit-learn's metadata routing, ``split`` gets ``groups`` without a request.
     __metadata_request__split: ClassVar[dict[str, bool]] = {"groups": True}
 
     def __init__(self, n_splits: int = 5, *, random_state: int = 0) -> None:
@@ -178,7 +178,7 @@ class GroupedTagKFold(BaseCrossValidator):
         self.random_state = random_state
 
     def get_n_splits(self, X: Any = None, y: Any = None, groups: Any = None) -> int:
-        """Number of folds; the arguments are there for scikit-learn and not used."""
+        """Number of folds; the arguments are for scikit-learn and not used."""
         return self.n_splits
 
     def _iter_test_masks(self, X: Any, y: Any = None, groups: Any = None) -> Iterator[Mask]:
@@ -217,7 +217,7 @@ def group_index(groups: ArrayLike, n_clips: int) -> Integers:
         if len(nameless):
             raise DataError(
                 f"groups must name a group for every clip. Got {len(nameless)} without one, the "
-                f"first at clip {nameless[0]}; give each such clip a group of its own."
+                f"first at clip {nameless[0]}; give each such clip its own group."
             )
         return np.unique(names, return_inverse=True)[1]
     except TypeError as error:
@@ -243,14 +243,14 @@ def _fold_index(folds: ArrayLike, *, least: int) -> tuple[Integers, int]:
 
 
 class Folds:
-    """Which group is in which fold, with the counts that follow from it."""
+    """Which group is in which fold, with the resulting counts."""
 
     def __init__(self, sizes: Integers, counts: Integers, n_folds: int) -> None:
         self.sizes = sizes  # (n_groups,) clips of each group
         self.counts = counts.astype(np.float32)  # (n_groups, n_columns) clips that have the column
         self.has = (counts > 0).astype(np.float32)  # (n_groups, n_columns)
         self.n_folds = n_folds
-        # Clips per fold, once each group that is larger than that has a fold of its own.
+        # Clips per fold, when each larger group has its own fold.
         rest, free = float(sizes.sum()), n_folds
         for size in np.sort(sizes)[::-1]:
             if free == 1 or size <= rest / free:
@@ -264,7 +264,7 @@ class Folds:
         self.lacks = np.ones_like(self.got)  # 1 where no group of the fold has the column
 
     def place(self, group: int, fold: int) -> None:
-        """Put a group into a fold, out of the one that it was in."""
+        """Move a group to a fold."""
         for index, sign in ((int(self.fold[group]), -1), (fold, 1)):
             if index >= 0:
                 self.size[index] += sign * self.sizes[group]
@@ -274,7 +274,7 @@ class Folds:
         self.fold[group] = fold
 
     def gain(self, groups: Integers, source: int, target: int) -> Floats:
-        """(len(groups),) how many more (fold, column) are filled if one group moves."""
+        """(len(groups),) how many more (fold, column) pairs are filled if one group moves."""
         value = self.lacks[target] - (self.groups_with[source] == 1)  # 1 to fill, -1 to empty
         columns = np.flatnonzero(value)  # few
         return self.has[np.ix_(groups, columns)] @ value[columns]
@@ -297,7 +297,7 @@ class Folds:
         return np.abs(gap - 2 * clips) <= max(abs(gap), _LARGE_SHARE * self.capacity)
 
     def place_large(self) -> None:
-        """Large groups first, the largest ahead, each where most of its columns are lacking."""
+        """Place large groups, the largest first, each where most of its columns are missing."""
         for group in np.argsort(-self.sizes, kind="stable").tolist():
             if self.sizes[group] <= max(1, _LARGE_SHARE * self.capacity):
                 return
@@ -306,7 +306,7 @@ class Folds:
             self.place(group, max(fits, key=lambda fold: (lacking[fold], -self.size[fold])))
 
     def place_by_rarest_column(self) -> None:
-        """Iterative stratification of groups without a fold, by the column with fewest of them."""
+        """Iterative stratification of the groups without a fold, by the column with the fewest."""
         share = self.counts.sum(axis=0) / self.n_folds
         while (left := self.has[self.fold < 0].sum(axis=0)).any():
             column = int(np.argmin(np.where(left > 0, left, np.inf)))
@@ -324,14 +324,14 @@ class Folds:
             self.place(group, int(np.argmin(self.size)))
 
     def _with_room(self, group: int) -> list[int]:
-        """The folds that the group still fits into; the smallest where it fits nowhere."""
+        """The folds that the group still fits into; the smallest if it fits nowhere."""
         after = (self.size + self.sizes[group]).tolist()
         fits = [fold for fold, size in enumerate(after) if size < self.capacity + 1]
         return fits or [int(np.argmin(self.size))]
 
     def close_gaps(self, rng: np.random.Generator) -> None:
         """Close one gap after another; a change may open as many as it closes, but never more."""
-        # Changes that gain nothing lead, at random, to others that do.
+        # Random changes that gain nothing lead to others that do.
         enough = self.has.sum(axis=0) >= self.n_folds
         rounds = np.clip(_ROUNDS_TIMES_GROUPS // len(self.sizes), _MIN_ROUNDS, _MAX_ROUNDS)
         for _ in range(rounds):
@@ -372,7 +372,7 @@ class Folds:
                     yield float(both[best]), [(group, target), (int(others[best]), source)]
 
     def even_out(self) -> None:
-        """Move or exchange groups between larger and smaller folds while that opens no gap."""
+        """Move or swap groups between larger and smaller folds while that opens no gap."""
         shifted = True
         while shifted:
             by_size = np.argsort(self.size, kind="stable").tolist()
@@ -383,7 +383,7 @@ class Folds:
             )
 
     def _shift(self, source: int, target: int) -> bool:
-        """Bring two folds' sizes closer; False if no move or exchange can without opening a gap."""
+        """Bring two folds' sizes closer; False if no move or swap can without opening a gap."""
         gap = self.size[source] - self.size[target]
         groups = self.members(source)
         groups = groups[(self.sizes[groups] < gap) & (self.gain(groups, source, target) >= 0)]

@@ -1,11 +1,11 @@
-"""Metrics of tags: how well scores rank clips or tags, and whether probabilities can be believed.
+"""Metrics for tags: how well scores rank clips or tags, and whether probabilities can be trusted.
 
 Conventions, the same in every metric:
 
-- ``Y`` (n_clips, n_tags): 1 where the tag holds, 0 where it does not, NaN where nobody knows.
+- ``Y`` (n_clips, n_tags): 1 if the tag holds, 0 if it does not, NaN if nobody knows.
   Unknown entries are left out: they are neither positive nor negative.
-- ``S`` (n_clips, n_tags): finite scores, larger where the tag is more likely. Calibration error,
-  Brier score and log loss need probabilities, between 0 and 1, and are 0 at best.
+- ``S`` (n_clips, n_tags): finite scores, larger if the tag is more likely. Calibration error, Brier
+  score and log loss need probabilities, between 0 and 1, and are 0 at best.
 - The result is a `MetricResult` of n_tags values (of n_clips for ``..._per_clip``). A metric that
   is undefined for a tag is NaN there, and the result says why.
 """
@@ -38,7 +38,7 @@ class MetricResult:
 
     @property
     def mean(self) -> float:
-        """Mean over the defined values; NaN if there is none."""
+        """Mean over the defined values; NaN without any."""
         return float(np.nanmean(self.values)) if self.n_defined else float("nan")
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
@@ -158,7 +158,7 @@ def ternary(Y: ArrayLike) -> Ternary:
 
 
 def matrix(name: str, values: ArrayLike, axes: str = "(n_clips, n_tags)") -> Numbers:
-    """A matrix of floats (of whatever precision it came in), or ``DataError`` naming it."""
+    """A matrix of floats (in its original precision), or a ``DataError`` that names it."""
     try:
         array = np.asarray(values)
         if not np.issubdtype(array.dtype, np.floating):
@@ -188,8 +188,8 @@ def at_least(name: str, value: int, least: int) -> int:
 def auc_per_tag(Y: ArrayLike, S: ArrayLike) -> MetricResult:
     """AUC_j = #{(p, n): y_pj = 1, y_nj = 0, s_pj > s_nj} / (P_j N_j), equal scores counting half.
 
-    P_j positives and N_j negatives of tag j make P_j N_j pairs; the AUC is the share of them that
-    the scores put in the right order. 0.5 is chance. Undefined without a positive or a negative.
+    P_j positives and N_j negatives of tag j make P_j N_j pairs; the AUC is the share that the
+    scores put in the right order. 0.5 is chance. Undefined without a positive or a negative.
 
     Parameters
     ----------
@@ -247,7 +247,7 @@ def precision_at_k_per_tag(Y: ArrayLike, S: ArrayLike, *, k: int = 10) -> Metric
 
     def precision(y: Mask, s: Doubles) -> float:
         kth = np.partition(s, -k)[-k]
-        above, tied = s > kth, s == kth  # of those at the k-th score, a fair share
+        above, tied = s > kth, s == kth  # a fair share of those at the k-th score
         return float(y[above].sum() + (k - above.sum()) * y[tied].mean()) / k
 
     return _per_tag(labels, scores, reasons, precision)
@@ -319,7 +319,7 @@ def brier_per_tag(Y: ArrayLike, S: ArrayLike) -> MetricResult:
 def log_loss_per_tag(Y: ArrayLike, S: ArrayLike) -> MetricResult:
     """L_j = -1/n_j Σ_i [y_ij log s_ij + (1 - y_ij) log(1 - s_ij)], over known labels.
 
-    Natural logarithms. A probability of 0 given to what then holds would cost infinitely much; it
+    Natural logarithms. A probability of 0 for a tag that holds would cost infinitely much; it
     counts as 2⁻⁵² (the spacing of float64 at 1), and costs 36.
     """
 
@@ -339,7 +339,7 @@ class Reliability:
     positives: Doubles  # (n_bins,) how many of them are 1
 
     edges: ClassVar[tuple[float, ...]] = (0, 0.01, 0.02, 0.05, *(i / 10 for i in range(1, 11)))
-    """A bin goes from one edge up to the next; most probabilities of tags are small."""
+    """A bin goes from one edge to the next; most tag probabilities are small."""
 
     @property
     def error(self) -> float:
@@ -355,8 +355,8 @@ class Reliability:
 def reliability(Y: ArrayLike, S: ArrayLike) -> Reliability:
     """The reliability diagram of all known labels of all tags together.
 
-    Errors of tags in opposite directions may cancel in it; ``calibration_error_per_tag`` keeps tags
-    apart, and needs more clips.
+    Errors of tags in opposite directions may cancel here; ``calibration_error_per_tag`` keeps tags
+    apart, but needs more clips.
     """
     labels, scores = _checked_probabilities(Y, S)
     y, s = labels.positive[labels.known], scores[labels.known].astype(np.float64)
@@ -377,7 +377,7 @@ def _checked_probabilities(Y: ArrayLike, S: ArrayLike) -> tuple[Ternary, Numbers
     labels, scores = checked(Y, S)
     if not are_probabilities(scores):
         raise DataError(
-            "S must hold probabilities, between 0 and 1, to be judged as such. Got scores from "
+            "S must hold probabilities, between 0 and 1, for calibration. Got scores from "
             f"{scores.min()} to {scores.max()}; use a model's predict_proba, or the metrics of "
             "ranking."
         )

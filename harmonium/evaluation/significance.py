@@ -1,4 +1,4 @@
-"""Is one model better than another, or is the difference what chance would give?
+"""Is one model better than another, or could the difference be chance?
 
 - Two models, each scored per tag on the same folds: ``paired_t_tests``, one test per tag.
 - Many models, each scored on the same tags or datasets: ``friedman``, with critical differences.
@@ -17,12 +17,12 @@ from harmonium.evaluation.metrics import matrix
 
 @dataclass(frozen=True, eq=False)
 class PairedTests:
-    """What ``paired_t_tests`` found, for each of n_tags tags; NaN where there is no test."""
+    """What ``paired_t_tests`` found, for each of n_tags tags; NaN without a test."""
 
     difference: Doubles  # (n_tags,) mean over folds of A's score less B's
     t: Doubles  # (n_tags,) t statistic; positive where A is ahead
     p: Doubles  # (n_tags,) two-sided p value of each test alone
-    p_adjusted: Doubles  # (n_tags,) p value after the correction for many tests; p without one
+    p_adjusted: Doubles  # (n_tags,) p value corrected for many tests, if asked for
     n_folds: Integers  # (n_tags,) folds in which both scores are defined
     alpha: float  # the level that p_adjusted is compared with
     reasons: dict[int, str]  # tag → why it could not be tested
@@ -63,7 +63,7 @@ def paired_t_tests(
     A, B : (n_folds, n_tags) scores of the two models, say AUC; NaN where undefined.
     alpha : level of significance; 0.05 tests at 95 %.
     correction : what to do about many tests. "none": each test stands alone, as in the paper, and
-        alpha of the tags without any difference are expected to come out as significant. "holm":
+        a share alpha of the tags without any difference is expected to be significant. "holm":
         the probability of one or more false findings is at most alpha. "bh" (Benjamini–Hochberg):
         the expected share of false findings among the findings is at most alpha.
     """
@@ -81,7 +81,7 @@ def paired_t_tests(
         mean = np.where(paired, differences, 0.0).sum(axis=0) / n
         deviations = np.where(paired, differences - mean, 0.0)
         variance = (deviations**2).sum(axis=0) / (n - 1)
-        # Rounding of the mean leaves a trace of variance in differences that are all equal.
+        # Rounding the mean leaves a trace of variance even if all differences are equal.
         least, most = (f.reduce(differences, initial=np.nan) for f in (np.fmin, np.fmax))
         constant = least == most
         t = mean / np.sqrt(np.where(constant, 0.0, variance) / n)
@@ -134,13 +134,12 @@ def friedman(scores: ArrayLike, *, alpha: float = 0.05) -> FriedmanTest:
 
     r_bm is the rank of model m in block b, equal scores sharing the mean of their ranks. Two models
     differ if their average ranks are at least q_α √(k(k+1) / 6n) apart, where q_α is the upper α
-    point of the studentised range of k, divided by √2 (Nemenyi). Look at that only where p < alpha.
+    point of the studentised range of k, divided by √2 (Nemenyi). Look at that only if p < alpha.
 
     Parameters
     ----------
-    scores : (n_blocks, n_models), larger is better; a block is a tag or a dataset. For a measure of
-        error, give its negative. Blocks with NaN are left out, and counted.
-    alpha : level of significance.
+    scores : (n_blocks, n_models), larger is better; a block is a tag or a dataset. Negate measures
+    of error. Blocks with NaN are left out, and counted. alpha : level of significance.
     """
     _check_alpha(alpha)
     blocks = _scores("scores", scores, "(n_blocks, n_models)")

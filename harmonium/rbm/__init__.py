@@ -1,7 +1,7 @@
 """The conditional RBM in pure JAX: energy, inference, gradients, training. No I/O, no state.
 
 For people who work in JAX; the estimators of :mod:`harmonium` are built on these functions. All of
-them can be traced, differentiated and mapped, but for :func:`infer` and :func:`train`, which take
+them can be traced, differentiated and mapped, except :func:`infer` and :func:`train`, which take
 NumPy arrays and compile what they run.
 
 ============  ================================================================================

@@ -1,14 +1,14 @@
 """Loopy belief propagation with damping, in three forms that share their fixed points.
 
-Messages from zero-valued variables are normalised away, so that one number per edge and direction
-is left. In log form, with m↓ towards the tags and m↑ towards the hidden units,
+Messages from zero-valued variables are normalised away, which leaves one number per edge and
+direction. In log form, with m↓ towards the tags and m↑ towards the hidden units,
 
     m↓_kj ← log(1 + (e^{U_kj} - 1) σ(c_k + Σ_{j*≠j} m↑_kj*))
     m↑_kj ← log(1 + (e^{U_kj} - 1) σ(d_j + Σ_{k*≠k} m↓_k*j))
 
 and in ratio form, with r = e^m and q = e^{bias} Π r / r_in, r_out = (1 + e^U q) / (1 + q), which
 is used while no weight is larger than ``RATIO_LIMIT`` (docs/model.md says why). On a GPU, one
-kernel computes the ratio form of a model that is small enough (:func:`fused`).
+kernel computes the ratio form if the model is small enough (:func:`fused`).
 
 Messages are (n, C, B): the clips are the last axis, so that one instruction serves several clips
 and no sum runs along it.
@@ -28,12 +28,12 @@ from harmonium.rbm.model import REMOVED, Field, clamp, platform, unclamp
 # A product of eight factors, each between e^-10 and e^10, neither overflows nor underflows in
 # float32, so one log serves eight terms.
 GROUP = 8
-RATIO_LIMIT = 10.0  # largest |U| for the ratio forms; beyond it the log forms are the safe ones
+RATIO_LIMIT = 10.0  # largest |U| for the ratio forms; beyond it only the log forms are safe
 
-# Edges, after padding, whose messages in both directions fit the registers of one GPU block; and
-# edges whose messages in one direction do.
+# The most edges, after padding, whose messages in both directions fit the registers of one GPU
+# block; and the most whose messages in one direction do.
 EDGES_WITH_BOTH, MAX_EDGES = 2**14, 2**15
-MAX_WEIGHT = 80.0  # exp of a larger one would overflow, and a tag would be no more certain
+MAX_WEIGHT = 80.0  # exp of a larger one would overflow without making a tag more certain
 LOG_2 = 0.6931471805599453
 
 
@@ -49,7 +49,7 @@ def odds(x: Array) -> tuple[Array, Array]:
 
 
 class Estimate(NamedTuple):
-    """Marginals of each clip, and how far they are from converged."""
+    """Marginals of each clip, and how far they are from convergence."""
 
     y: Array  # (B, C), p(y_j = 1)
     h: Array  # (B, n), p(h_k = 1)
@@ -61,7 +61,7 @@ class Estimate(NamedTuple):
 class _Form(NamedTuple):
     """One way of writing the messages."""
 
-    neutral: float  # the message that says nothing
+    neutral: float  # the neutral message
     total: Callable[[Array, Array, int], Array]  # bias + Σ log messages over an axis
     message: Callable[[Array, Array, Array], Array]  # from total, opposite message and U
     cavity: Callable[[Array, Array], tuple[Array, Array]]  # σ(x), σ(-x) of total less one message
@@ -80,8 +80,8 @@ def belief_propagation(
     """p(y_j = 1), p(h_k = 1) and, if asked, p(h_k = 1, y_j = 1) given the known tags.
 
     NaN in ``y`` (B, C) is unknown. A clip stops changing once its residual is at most
-    ``tolerance``, whatever the other clips of the batch do. ``logs`` takes the log form whatever
-    the weights: for a stack of models, for which a choice would compute both forms.
+    ``tolerance``, whatever the other clips of the batch do. ``logs`` uses the log form whatever the
+    weights: in a stack of models, choosing would compute both forms.
     """
 
     def run(form: _Form) -> Estimate:
@@ -105,7 +105,7 @@ def _propagate(
     pairs: bool,
 ) -> Estimate:
     (n, n_tags), free = field.U.shape, clamp(field, y)
-    rows, columns = -n % GROUP, -n_tags % GROUP  # units that say nothing, added to whole groups
+    rows, columns = -n % GROUP, -n_tags % GROUP  # neutral units that fill up the groups
     U = jnp.pad(free.U, ((0, rows), (0, columns)))[:, :, None]  # (n, C, 1)
     c = jnp.pad(free.c.T, ((0, rows), (0, 0)), constant_values=REMOVED)  # (n, B)
     d = jnp.pad(free.d.T, ((0, columns), (0, 0)), constant_values=REMOVED)  # (C, B)
@@ -138,16 +138,17 @@ def _propagate(
     if pairs:
         below = form.cavity(total_y[None, :, :], down)
         joint = _pair_marginals(below, form.cavity(total_h[:, None, :], up), U)[:n, :n_tags]
-        # p(h_k = 1, y_j = 1) = y_j p(h_k = 1) for a known tag, which is no variable any more
+        # p(h_k = 1, y_j = 1) = y_j p(h_k = 1) for a known tag, which is no longer a variable
         joint = jnp.where(jnp.isnan(y).T[None], joint, hidden.T[:, None, :] * y.T[None, :, :])
     return Estimate(tags, hidden, residual, joint)
 
 
 def _change(old: Array, new: Array) -> Array:
-    """Largest change of σ(total) over the units, but at least a hundredth of that of a total.
+    """Largest change of σ(total) over the units, but at least a hundredth of a total's change.
 
-    A unit that starts saturated, at σ(-20) say, may be halfway to σ(0) before its probability
-    shows it; its total does not hide it. Totals are (units, B), the result is (B,); or without B.
+    A unit that starts saturated, for example at σ(-20), may be halfway to σ(0) before its
+    probability shows it; its total shows it at once. Totals are (units, B), the result is (B,); or
+    without B.
     """
     probability = jnp.abs(jax.nn.sigmoid(new) - jax.nn.sigmoid(old))
     return jnp.max(jnp.maximum(probability, 0.01 * jnp.abs(new - old)), axis=0)
@@ -157,7 +158,7 @@ def _pair_marginals(tags: tuple[Array, Array], hidden: tuple[Array, Array], U: A
     """p(h_k = 1, y_j = 1) = e^{n11} / (1 + e^{n11} + e^{n01} + e^{n10}), shape (n, C, B).
 
     With p = σ(n01) and q = σ(n10) this is e^U pq / (e^U pq + 1 - pq). The 1 is the (0, 0) term,
-    which the paper's printed formula lacks. Given are p, 1 - p and q, 1 - q.
+    which the paper's printed formula lacks. The arguments are p, 1 - p and q, 1 - q.
     """
     (p, not_p), (q, not_q) = tags, hidden
     both, not_both = p * q, not_p + p * not_q  # 1 - pq without cancellation
@@ -197,14 +198,14 @@ RATIO = _Form(1.0, lambda b, r, axis: b + sum_logs(r, axis), _ratio_message, _ra
 LOG = _Form(0.0, lambda b, m, axis: b + jnp.sum(m, axis=axis), _log_message, _log_cavity)
 
 
-# The kernel. Each clip is a program of its own: it keeps the messages of every edge in registers,
+# The kernel. Each clip is a separate program: it keeps the messages of every edge in registers,
 # stops when it has converged and writes only the units' totals. Each message's logarithm is taken
 # by itself, so that no product can overflow. Logarithms and reciprocals are the device's own,
 # within 2⁻²² of exact. A large model keeps, and damps, only the messages to the hidden units.
 
 
 def fits(n: int, n_tags: int) -> bool:
-    """Whether a model of that size can be asked in this way, on this machine."""
+    """Whether the kernel can run a model of this size on this machine."""
     return platform() == "gpu" and _whole(n) * _whole(n_tags) <= MAX_EDGES
 
 
@@ -290,7 +291,7 @@ def _clip(*references: Any, steps: int, both: bool, approximate: bool) -> None:
 
 
 def _instruction(name: str, x: Array) -> Array:
-    """One instruction of the device for each number."""
+    """One device instruction per number."""
     from jax.experimental.pallas import triton
 
     [result] = triton.elementwise_inline_asm(
@@ -311,7 +312,7 @@ _EXACT = (jnp.divide, lambda r, axis: jnp.sum(jnp.log(r), axis=axis))
 
 
 def _compiler_params(n_edges: int) -> Any:
-    """Threads in proportion to the edges, so that each has as many registers as there are."""
+    """A number of threads in proportion to the edges, so that each uses all its registers."""
     from jax.experimental.pallas import triton
 
     return triton.CompilerParams(num_warps=min(32, max(4, n_edges // 1024)), num_stages=1)

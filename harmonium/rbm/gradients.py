@@ -4,11 +4,11 @@ The gradient is a difference of two expectations of ∂E/∂θ: the positive pha
 clamped, less the negative phase, with none. :class:`ContrastiveDivergence`, :class:`MeanField` and
 :class:`BeliefPropagation` differ in how they find the two. :class:`PseudoLikelihood` and
 :class:`MultiPrediction` have other objectives, whose gradients are exact. Each is called as
-``gradient(params, batch, noise)`` and gives the gradient of the batch's mean loss, with logits of
-the tags whose likelihood stands for the model's in the history of training.
+``gradient(params, batch, noise)`` and returns the gradient of the batch's mean loss, and logits of
+the tags, whose likelihood is a proxy for the model's in the training history.
 
-Unknown tags (NaN) are inferred in the positive phase, never taken for zeros. Random numbers come
-in as an array, because inside the training scan they would be made by many small programs.
+Unknown tags (NaN) are inferred in the positive phase, never treated as zeros. Random numbers come
+in as an array, because inside the training scan many small programs would make them.
 
 Labels p may be probabilities: the loss is then F(p) + log Z, a bound (docs/model.md, soft targets).
 The pseudo-likelihood flips single tags, which must be 0 or 1: there they are drawn.
@@ -51,14 +51,14 @@ class Gradient(Protocol):
     """What the training loop asks of an objective."""
 
     def noise(self, params: Any, unknown: bool) -> tuple[int, int]:
-        """How many random numbers a clip takes, as (sweeps, numbers per sweep); none by default.
+        """How many random numbers a clip needs, as (sweeps, numbers per sweep); none by default.
 
         ``unknown`` says whether any tag of the training data is unknown.
         """
         return 0, 0
 
     def __call__(self, params: Any, batch: Batch, noise: Array) -> tuple[Any, Array]:
-        """The gradient of the mean loss, and logits (B, C) whose likelihood stands for the model's.
+        """The gradient of the mean loss, and logits (B, C) whose likelihood is a proxy.
 
         ``noise`` is uniform on [0, 1), (sweeps, B, numbers per sweep or more).
         """
@@ -104,7 +104,7 @@ class MeanField(Gradient):
     def __call__(self, params: Params, batch: Batch, noise: Array) -> tuple[Params, Array]:
         """ŷ ← σ(d + Uᵀĥ), ĥ ← σ(c + Wu + Uŷ), K times from the data or from ŷ = 0."""
         field = condition(params, batch.u, batch.a)
-        # with every tag known this returns the tags themselves
+        # if every tag is known, this returns the tags themselves
         start = mean_field(field, batch.y, steps=self.steps).y
         h = first = hidden_given_tags(field, start)
         if self.from_zero:
@@ -157,7 +157,7 @@ class PseudoLikelihood:
         y = fill_unknown(field, batch.y, noise) if len(noise) else batch.y
         share = (batch.w / total_weight(batch))[:, None]
         small = jnp.max(jnp.abs(field.U)) <= RATIO_LIMIT
-        # the choice of form encloses the sums, so that the compiler sees them together
+        # the choice of form is outside the sums, so that the compiler sees them together
         logits, e, direct, g = lax.cond(
             small,
             lambda *inputs: _flip_sums(flips_by_ratios(field, y), *inputs),
@@ -177,16 +177,16 @@ class MultiPrediction:
 
     Some known tags of each clip are observed. The loss is the cross-entropy of the others, and its
     gradient goes through the K steps of inference that predict them. With one step and no tag
-    observed this is a multi-layer perceptron with sigmoid units. Of a share ``none_observed`` of
-    the clips no tag is observed; of every other clip each known tag is, with probability
-    q ~ U(0, 1), drawn for each clip.
+    observed this is a multi-layer perceptron with sigmoid units. For a share ``none_observed`` of
+    the clips, no tag is observed; for every other clip, each known tag is observed with probability
+    q ~ U(0, 1), drawn per clip.
     """
 
     steps: int = 5  # K, from y = 0
     none_observed: float = 0.5
 
     def noise(self, params: Params, unknown: bool) -> tuple[int, int]:
-        """For each clip whether any tag is observed, its q, and a number for each tag."""
+        """For each clip: whether any tag is observed, its q, and one number per tag."""
         return 1, params.U.shape[1] + 2
 
     def observed(self, y: Array, noise: Array) -> Array:
@@ -198,13 +198,13 @@ class MultiPrediction:
     def __call__(self, params: Params, batch: Batch, noise: Array) -> tuple[Params, Array]:
         """∂/∂θ of -Σ_j log p_j(y_j) over the known tags j that are not observed.
 
-        The chain rule backwards through the steps, with e_t = ∂loss/∂(logits of step t) and
+        The chain rule, backwards through the steps, with e_t = ∂loss/∂(logits of step t) and
         g_t = ∂loss/∂(input of the hidden units of step t):
 
         e_K = p - y,  g_t = (e_t Uᵀ) h_t (1 - h_t),  e_{t-1} = (g_t U) y_{t-1} (1 - y_{t-1})
         ∂U = Σ_t h_t e_tᵀ + g_t y_{t-1}ᵀ,  ∂c = Σ_t g_t,  ∂d = Σ_t e_t
         """
-        # chosen once, not again for each of the sums that need it
+        # computed once, not for each sum that needs it
         observed = lax.optimization_barrier(self.observed(batch.y, noise[0]))
         known = jnp.where(observed, batch.y, 0.0)
         field = condition(params, batch.u, batch.a)
@@ -223,7 +223,7 @@ class MultiPrediction:
             [*gs[:-1], g]
         ).T @ jnp.concatenate([*tags[:0:-1], known])
         gradient = Params(U, g.T @ batch.u, _scatter(params.V, batch.a, e), g.sum(0), e.sum(0))
-        # of the observed tags, too, which are not variables above
+        # also for the observed tags, which are not variables above
         return gradient, field.d + hidden[-1] @ field.U
 
 
@@ -254,7 +254,7 @@ class Sum:
 def unrolled(field: Field, y: Array, steps: int) -> tuple[Array, list[Array], list[Array]]:
     """K mean-field steps from 0; NaN in y is unknown, and a known tag is 0 here as a variable.
 
-    Gives the logits of the unknown tags (B, C), the hidden units of each step, and the tags that
+    Returns the logits of the unknown tags (B, C), the hidden units of each step, and the tags that
     each step starts from.
     """
     free = clamp(field, y)
@@ -268,7 +268,7 @@ def unrolled(field: Field, y: Array, steps: int) -> tuple[Array, list[Array], li
 
 
 def _factorised(y: Array, h: Array, w: Array) -> Moments:
-    """Moments where E[h yᵀ] = E[h] E[y]ᵀ."""
+    """Moments with E[h yᵀ] = E[h] E[y]ᵀ."""
     return y, h, (w[:, None] * h).T @ y
 
 
@@ -303,7 +303,7 @@ def total_weight(batch: Batch) -> Array:
 
 
 def log_probabilities(logits: Array, batch: Batch) -> Array:
-    """Σ w log p(y_j) over the clips where tag j is known, by tag: logits (…, B, C) to (…, C)."""
+    """Σ w log p(y_j) over the clips with tag j known, by tag: logits (…, B, C) to (…, C)."""
     known = ~jnp.isnan(batch.y)
     terms = log_probability(logits, jnp.where(known, batch.y, 0.0))
     return jnp.sum(jnp.where(known, batch.w[..., None] * terms, 0.0), axis=-2)
@@ -341,7 +341,7 @@ def flips_by_ratios(field: Field, y: Array) -> Flips:
     n = field.U.shape[0]
     a = field.c + y @ field.U.T  # (B, n)
     t, s = odds(a)
-    rest = -n % GROUP  # units added to whole groups: t = 0, s = 1 and so a factor of 1
+    rest = -n % GROUP  # units that fill up groups: t = 0, s = 1 and so a factor of 1
     U = jnp.pad(field.U, ((0, rest), (0, 0)))[None, :, :]
     t_all = jnp.pad(t, ((0, 0), (0, rest)))[:, :, None]
     s_all = jnp.pad(s, ((0, 0), (0, rest)), constant_values=1.0)[:, :, None]
@@ -353,7 +353,7 @@ def flips_by_ratios(field: Field, y: Array) -> Flips:
 
 
 def flips_by_logs(field: Field, y: Array) -> Flips:
-    """The same by softplus and σ, which no weight overflows."""
+    """The same with softplus and σ, which no weight overflows."""
     a = field.c + y @ field.U.T
     sign = (1.0 - 2.0 * y)[:, None, :]
     flipped = jax.nn.sigmoid(a[:, :, None] + sign * field.U[None, :, :])
@@ -365,7 +365,7 @@ def _flip_sums(at: Flips, y: Array, weight: Array) -> tuple[Array, Array, Array,
     logits, h, flipped = at
     e = (jax.nn.sigmoid(logits) - y) * weight
     signed = e * (1.0 - 2.0 * y)
-    flipped = lax.optimization_barrier(flipped)  # computed once, not again for each sum
+    flipped = lax.optimization_barrier(flipped)  # computed once, not for each sum
     products = (e[:, None, :] * flipped).reshape(len(y), -1)
     direct = (jnp.ones((1, len(y)), y.dtype) @ products).reshape(flipped.shape[1:])
     g = jnp.einsum("bkj,bj->bk", flipped, signed)
@@ -373,7 +373,7 @@ def _flip_sums(at: Flips, y: Array, weight: Array) -> tuple[Array, Array, Array,
 
 
 def for_soft_targets(gradient: Any) -> Any:
-    """The gradient of an RBM where some labels are probabilities."""
+    """The gradient of an RBM if some labels are probabilities."""
     if isinstance(gradient, PseudoLikelihood):
         return DrawnTags(gradient)
     parts = {field.name: getattr(gradient, field.name) for field in fields(gradient)}
@@ -401,15 +401,15 @@ class DrawnTags:
 
 @dataclass(frozen=True)
 class HiddenConditions:
-    """A gradient of clips whose single parts of a, or all of u and a, are hidden at random.
+    """A gradient on clips with single parts of a, or all of u and a, hidden at random.
 
-    A smoother is used for new users, and for tags without any clip, while in training every
-    user and clip is known.
+    A smoother is used for new users and for tags without a clip, but in training every user and
+    clip is known.
     """
 
-    gradient: Gradient  # of what is left
+    gradient: Gradient  # the gradient of what is left
     a: tuple[float, ...]  # the probability that each part of a is hidden, (S,)
-    all: float  # that of everything; 0 replaces u
+    all: float  # the same for everything; 0 replaces u
 
     def noise(self, params: Any, unknown: bool) -> tuple[int, int]:
         """One sweep more than the gradient takes."""

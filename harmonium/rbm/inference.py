@@ -1,11 +1,11 @@
 """Inference: p(y_j = 1 | x), by mean field, block Gibbs sampling, enumeration or messages.
 
-:func:`infer` is the entry point for prediction, for any number of clips in bounded memory. It
-cuts the clips into chunks of a few fixed sizes (so that few programs are compiled and a clip's
-result does not depend on its neighbours), and gives the clips on which belief propagation does not
-converge to a method that does. Given one side of the bipartite graph the other factorises, so
-2^min(n, C) terms are enough for an exact answer: in float64, because float32 is too coarse for
-large weights, and streamed in blocks with a running maximum, in bounded memory.
+:func:`infer` is the entry point for prediction, for any number of clips in bounded memory. It cuts
+the clips into chunks of a few fixed sizes (so that few programs are compiled and a clip's result
+does not depend on its neighbours). If belief propagation does not converge on a clip, another
+method takes over. Given one side of the bipartite graph, the other factorises, so 2^min(n, C) terms
+are enough for an exact answer. It uses float64, because float32 is too coarse for large weights,
+and streams blocks with a running maximum, in bounded memory.
 """
 
 from collections.abc import Callable
@@ -39,10 +39,10 @@ from harmonium.rbm.model import (
 Method = Literal["lbp", "mean_field", "gibbs", "exact"]
 
 CHUNK = 512
-TILE = 16  # clips whose messages fit the cache together
+TILE = 16  # as many clips as have messages that fit the cache
 MAX_MESSAGES = 2**27  # of one chunk on a GPU: half a GiB, of which belief propagation has several
-_RETRY_PATIENCE = 10  # times as many steps as at first
-MAX_UNITS = 20  # more of them on the smaller side are not enumerated (2²⁰ terms per clip)
+_RETRY_PATIENCE = 10  # how many times more steps than at first
+MAX_UNITS = 20  # the most units on the smaller side to enumerate (2²⁰ terms per clip)
 
 _BLOCK_BITS = 10
 
@@ -50,7 +50,7 @@ _BLOCK_BITS = 10
 def mean_field(field: Field, y: Array, *, steps: int) -> Estimate:
     """h ← σ(c + U y), y ← σ(d + Uᵀh), from y = 0 on the unknown tags.
 
-    Each half step maximises the variational bound exactly in its own side, so that the iteration
+    Each half step maximises the variational bound exactly over its own side, so the iteration
     cannot oscillate. The residual is the largest change of a tag in the last step.
     """
     free = clamp(field, y)
@@ -68,7 +68,7 @@ def mean_field(field: Field, y: Array, *, steps: int) -> Estimate:
 
 
 def gibbs_sweep(field: Field, y: Array, noise: Array) -> tuple[Array, Array]:
-    """h ~ p(h | y), y ~ p(y | h); gives (y, h). ``noise`` is uniform on [0, 1), (B, ≥ n + C)."""
+    """h ~ p(h | y), y ~ p(y | h); returns (y, h). ``noise`` is uniform on [0, 1), (B, ≥ n + C)."""
     n, n_tags = field.U.shape
     h = (noise[:, :n] < hidden_given_tags(field, y)).astype(y.dtype)
     y = (noise[:, n : n + n_tags] < tags_given_hidden(field, h)).astype(y.dtype)
@@ -80,7 +80,7 @@ def gibbs(
 ) -> Estimate:
     """p(y_j = 1) ≈ mean over chains and sweeps of p(y_j = 1 | h), started at y = 0.
 
-    The first ``burn_in`` share of the sweeps is not counted. The residual is the largest standard
+    The first ``burn_in`` share of the sweeps does not count. The residual is the largest standard
     error of a tag's mean over the independent chains.
     """
     free = clamp(field, y)
@@ -149,7 +149,7 @@ def _enumerate(M: Array, left_bias: Array, right_bias: Array) -> tuple[Array, Ar
         left, right = biases
 
         def add_block(sums: Any, start: Array) -> tuple[Any, None]:
-            """The largest log weight, Σ w / e^peak, and the same of both sides' states."""
+            """The largest log weight, Σ w / e^peak, and the same sum of both sides' states."""
             top, z, sum_left, sum_right = sums
             states = low + _states(start[None], m, M.dtype)  # (S, m)
             input_right = right[None, :] + states @ M  # (S, r)
@@ -171,7 +171,7 @@ def _enumerate(M: Array, left_bias: Array, right_bias: Array) -> tuple[Array, Ar
 
 
 def _weighted_sum(w: Array, values: Array) -> Array:
-    """Σ_s w_s values_s in two levels: one running float32 sum would lose a digit more."""
+    """Σ_s w_s values_s in two levels: one running float32 sum would lose another digit."""
     groups = 2 ** ((w.shape[0].bit_length() - 1) // 2)
     parts = jnp.sum((w[:, None] * values).reshape(groups, -1, values.shape[1]), axis=1)
     return jnp.sum(parts, axis=0)
@@ -183,7 +183,7 @@ def _states(numbers: Array, m: int, dtype: DTypeLike) -> Array:
 
 
 class Diagnostics(NamedTuple):
-    """How each clip's marginals were found, and how far they are from converged."""
+    """How each clip's marginals were found, and how far they are from convergence."""
 
     method: NDArray[np.str_]  # (N,): "lbp", "lbp, damping 0.75", "mean_field", "gibbs" or "exact"
     residual: Floats  # (N,): largest last change, or standard error for Gibbs
@@ -207,7 +207,7 @@ class InferenceOptions(NamedTuple):
     tolerance: float = 1e-3
     seed: int = 0
     threads: int = 1
-    retry: bool = True  # give the clips on which LBP does not converge another chance
+    retry: bool = True  # retry clips on which LBP does not converge
 
 
 def infer(params: Params, u: Floats, a: Codes, y: Floats, options: InferenceOptions) -> Inference:
@@ -232,7 +232,7 @@ def infer(params: Params, u: Floats, a: Codes, y: Floats, options: InferenceOpti
             tags[stubborn], hidden[stubborn], residual[stubborn] = again
             method[stubborn] = name
             stubborn = stubborn[again[2] > options.tolerance]
-    # in float32 like the residual, so that the comparison matches the program's
+    # in float32 like the residual, so that the comparison matches the compiled one
     converged = residual <= np.float32(options.tolerance)
     return Inference(tags, hidden, Diagnostics(method, residual, converged))
 
@@ -249,7 +249,7 @@ def _run(options: InferenceOptions, params: Params, clips: Clips) -> tuple[Float
         return y, h, residual
 
     least, chunk_size, threads = TILE, CHUNK, options.threads
-    if platform() == "gpu":  # which is kept busy while clips come and answers go
+    if platform() == "gpu":  # the GPU is kept busy while data moves in and out
         least, chunk_size = CHUNK, max(CHUNK, 2 ** int(np.log2(MAX_MESSAGES // params.U.size)))
         threads = max(threads, 2)
 
@@ -258,7 +258,7 @@ def _run(options: InferenceOptions, params: Params, clips: Clips) -> tuple[Float
         rows = start + np.minimum(np.arange(_padded(size, least, chunk_size)), size - 1)
         u, a, y = clips
         results = _marginals(options, params, (u[rows], a[rows], y[rows]), start)
-        # cut by NumPy: JAX would compile a program for each size
+        # sliced by NumPy: JAX would compile a program for each size
         return [np.array(np.asarray(result)[:size], np.float32) for result in results]
 
     starts = range(0, n_clips, chunk_size)
@@ -272,7 +272,7 @@ def _run(options: InferenceOptions, params: Params, clips: Clips) -> tuple[Float
 
 
 def _padded(size: int, least: int = TILE, most: int = CHUNK) -> int:
-    """The next of least, 2 least, 4 least, … most."""
+    """The smallest of least, 2 least, 4 least, … most that is enough."""
     return min(most, least * 2 ** max(0, (size - 1) // least).bit_length())
 
 
@@ -330,8 +330,8 @@ def _by_tiles(
 def marginals(
     options: InferenceOptions, params: Any, x: Array, observed: Array | None = None
 ) -> Array:
-    """p(y_j = 1 | x, the observed tags), (B, C), in a form to trace; NaN is not observed."""
-    # "gibbs" and "exact" are replaced by belief propagation.
+    """p(y_j = 1 | x, the observed tags), (B, C), traceable; NaN is not observed."""
+    # Uses belief propagation instead of "gibbs" and "exact".
     field = condition(Params(*params[:5]), x, jnp.zeros((len(x), 0), jnp.int32))
     y = jnp.full((len(x), len(params.d)), jnp.nan) if observed is None else observed
     method, steps, damping, tolerance, *_ = options
@@ -361,9 +361,9 @@ def stacked_auc(
 ) -> tuple[Array, Array]:
     """Mean AUC and likelihood on the validation clips, for each model of a stack, (S,) each.
 
-    ``rows`` (S, N) are each model's clips, -1 filling up. With ``observed`` (S, N, C) the AUC is
-    the mean of that without and that with these tags. ``at_once`` models are scored at a time,
-    which bounds the memory.
+    ``rows`` (S, N) are each model's clips, padded with -1. With ``observed`` (S, N, C), the AUC is
+    the mean of two: without and with these tags. ``at_once`` models are scored at a time, which
+    bounds the memory.
     """
 
     def one(of_model: tuple[Array, Array | None, Any]) -> tuple[Array, Array]:

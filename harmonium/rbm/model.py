@@ -6,7 +6,7 @@ Tags y (C binary units), hidden h (n binary units), u conditions the hidden unit
 the tags. Once u and a are known they act as biases, so everything after :func:`condition` works on
 a :class:`Field`, which is a plain RBM per clip. Letters are the paper's; B is a batch of clips.
 
-The last part is about programs of such functions: one thread each, and never in a forked process.
+The last part compiles such functions to programs: one thread each, and never in a forked process.
 """
 
 import os
@@ -20,7 +20,7 @@ from jax import Array
 
 from harmonium.errors import HarmoniumError
 
-REMOVED = -1e30  # a bias at which the tag is off for certain; finite: 0 · REMOVED is not NaN
+REMOVED = -1e30  # a bias that surely turns a tag off; finite, so that 0 · REMOVED is not NaN
 
 
 class Params(NamedTuple):
@@ -45,7 +45,7 @@ def condition(params: Params, u: Array, a: Array) -> Field:
     """c ← c + Wu and d ← d + Va.
 
     ``u`` is (B, D). ``a`` is (B, S) integers: one row of V for each of S one-hot parts (user,
-    track, clip); a negative index stands for an empty part, such as a user never seen.
+    track, clip); a negative index is an empty part, such as an unknown user.
     """
     c = params.c[None, :] + u @ params.W.T  # (B, n)
     d = jnp.broadcast_to(params.d[None, :], (u.shape[0], params.d.shape[0]))
@@ -93,21 +93,21 @@ def tags_given_hidden(field: Field, h: Array) -> Array:
 
 
 # Programs. The work of one minibatch is too small to share between cores; several models, or
-# several batches of clips, on one core each are faster (docs/benchmarks.md). XLA would split loops
-# over the elements of an array, too, such as Adam's step: passing a half to another thread takes as
-# long as doing it, and several times as long where that thread's core is busy. JAX runs threads,
-# which a fork does not copy: a program in the child would wait for them forever.
+# several batches of clips, on one core each are faster (docs/benchmarks.md). XLA would also split
+# loops over the elements of an array, such as Adam's step: passing half of it to another thread
+# takes as long as doing it, and several times as long if that thread's core is busy. JAX runs
+# threads, which a fork does not copy: a program in the child would wait for them forever.
 
 _OPTIONS = {
     "xla_cpu_multi_thread_eigen": False,
     "xla_disable_hlo_passes": "cpu-parallel-task-assigner",
-    # on a GPU, the library's own choice among its matrix products is nearly as fast as the best of
+    # on a GPU, the library's default matrix product is nearly as fast as the best of
     # all, which takes longer to find than most models take to train
     "xla_gpu_autotune_level": 0,
     "xla_gpu_enable_triton_gemm": False,
 }
 
-_process: int | None = None  # the one in which the first program ran
+_process: int | None = None  # the process in which the first program ran
 
 
 def compiled(**options: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
@@ -135,7 +135,7 @@ def platform() -> str:
 
 
 def refuse_fork() -> None:
-    """An error in a process that was forked from one in which a program has run."""
+    """Raise an error in a process forked from one in which a program has run."""
     global _process
     if _process is None:
         _process = os.getpid()

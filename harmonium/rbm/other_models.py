@@ -3,7 +3,7 @@
 The generative RBM p(y, x) with Gaussian inputs x, and the hybrid of it with p(y | x):
 
     E(y, x, h) = ‖x - b‖² / 2s - hᵀWx - hᵀUy - cᵀh - dᵀy        (s: the variance of each input)
-    p(x | h) = N(b + s Wᵀh, s I); p(y | x) is that of the discriminative RBM with the same weights
+    p(x | h) = N(b + s Wᵀh, s I); p(y | x) is the discriminative RBM's with the same weights
 
 And networks, the multi-layer perceptron and logistic regression, whose tags are independent given
 x: their gradient is exact and unknown tags simply do not count.
@@ -53,7 +53,7 @@ def joint_sweep(
     """
     y, h = gibbs_sweep(_field(params, x), y, noise)
     rest = noise[:, sum(params.U.shape) :][:, : params.W.shape[1]]
-    # the inverse of the normal distribution; the uniform numbers can be 0, where it is infinite
+    # the inverse normal distribution is infinite at 0, which uniform numbers can be
     normal = jax.scipy.special.ndtri(jnp.maximum(rest, 2.0**-24))
     x = params.b[None, :] + variance * (h @ params.W) + variance**0.5 * normal
     return x, y, h
@@ -117,7 +117,7 @@ class Hybrid:
     def __call__(
         self, params: JointParams, batch: gradients.Batch, noise: Array
     ) -> tuple[JointParams, Array]:
-        """α times the generative gradient plus the discriminative one; b has the first alone."""
+        """α times the generative gradient plus the discriminative one; b has only the first."""
         unknown = len(noise) > self.generative.steps + self.discriminative.noise(params, False)[0]
         joint = self.generative.noise(params, unknown)[0]
         first, logits = self.discriminative(params.conditional(), batch, noise[joint:])

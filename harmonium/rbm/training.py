@@ -1,12 +1,12 @@
 """Training: minibatch descent with early stopping, for one model or many at once.
 
 Every model of a stack has its own training clips (rows of the same data), learning rate, penalties
-and seed; sizes and the objective are those of all. One model cannot fill a GPU, a stack can.
-Features that are not an array but an object that gives rows are read block by block.
+and seed; they share sizes and the objective. One model cannot keep a GPU busy; a stack can.
+Features that are not an array but an object that yields rows are read block by block.
 
-A minibatch looks up few rows of V. The others change by their penalty alone, and k steps of that
-have a closed form: a row is brought up to date when it is next used, so that an epoch costs what
-its clips cost, however large V is. The result is that of gradient descent on the whole of V.
+A minibatch looks up few rows of V. The others only change by their penalty, and k steps of that
+have a closed form: a row is updated when it is next used, so the cost of an epoch depends on its
+clips, not on the size of V. The result equals gradient descent on all of V.
 """
 
 import time
@@ -26,14 +26,14 @@ from harmonium.errors import DataError
 from harmonium.rbm.gradients import Batch, Gradient, log_probabilities
 from harmonium.rbm.model import compiled, refuse_fork
 
-Tree = Any  # arrays in a structure, such as the parameters of a model: a NamedTuple
+Tree = Any  # a structure of arrays, such as a model's parameters: a NamedTuple
 
 BLOCK = 128  # minibatches per compiled scan: bounds the memory of random numbers and gathered rows
-RUN = 256  # rows of a table on disk that are read one after the other, in their order
-WINDOW = 2**16  # rows of a table on disk among which the order is random
-MAX_NUMBERS = 2**28  # random numbers and features in one block, of all models: 1 GiB
-MIN_STACK = 32  # models in a stack that is worth a compilation without those that have stopped
-READ_AHEAD = 2  # blocks that are read from the disk while others are computed
+RUN = 256  # rows of a table on disk that are read in a run
+WINDOW = 2**16  # rows of a table on disk that are shuffled together
+MAX_NUMBERS = 2**28  # random numbers and features in one block, for all models: 1 GiB
+MIN_STACK = 32  # a stack this large is compiled again without models that have stopped
+READ_AHEAD = 2  # blocks read from disk while others are computed
 
 
 @dataclass(frozen=True)
@@ -72,8 +72,8 @@ class Penalty(NamedTuple):
 
     ``l1`` and ``l2`` are a proximal step after each step of the optimiser. ``ridge`` is ℓ2 as part
     of the loss, ½ ridge θ², whose gradient goes through the optimiser: the result is then the
-    minimum of the penalised loss whatever the optimiser, which it is not if ℓ2 is a step after
-    those of Adam.
+    minimum of the penalised loss whatever the optimiser. With Adam and ℓ2 as a separate step, it is
+    not.
     """
 
     l1: Tree
@@ -93,13 +93,13 @@ class History:
 
     log_likelihood: list[float] = field(default_factory=list)  # the objective's proxy, per tag
     score: list[float] = field(default_factory=list)  # of the validation data
-    seconds: list[float] = field(default_factory=list)  # of a stack, each model's share
+    seconds: list[float] = field(default_factory=list)  # each model's share in a stack
 
     def __len__(self) -> int:
         return len(self.seconds)
 
     def add(self, log_likelihood: float, score: float, seconds: float) -> None:
-        """Append one finished epoch; an epoch cut short by an interrupt leaves no half row."""
+        """Append one finished epoch; an interrupted epoch leaves no partial row."""
         self.log_likelihood.append(log_likelihood)
         self.score.append(score)
         self.seconds.append(seconds)
@@ -130,10 +130,10 @@ class Stack(NamedTuple):
 
 
 class RowTable(NamedTuple):
-    """V, with an account of which rows still owe shrinkage."""
+    """V, and which rows still have shrinkage to do."""
 
     V: Array  # (A, C)
-    done: Array  # (A,), minibatches whose penalty is in the row already
+    done: Array  # (A,), minibatches whose penalty the row already has
 
 
 class State(NamedTuple):
@@ -143,7 +143,7 @@ class State(NamedTuple):
     optimiser: Any
     average: Tree | None  # running mean of the parameters, if one is kept
     step: Array  # (), minibatches so far
-    table: RowTable | None = None  # V, where it is trained by rows; ``params`` and the rest lack it
+    table: RowTable | None = None  # V, if trained by rows; ``params`` and the rest lack it
 
     @property
     def outcome(self) -> Tree:
@@ -158,7 +158,7 @@ class EpochSettings(NamedTuple):
     rate: Any
     penalty: Penalty
     decay: Any  # of the running mean
-    row_rate: Any = None  # these two where V is trained by rows
+    row_rate: Any = None  # these two if V is trained by rows
     shrinkage: Any = None  # ℓ1 and ℓ2 of V per minibatch, times its rate: scalars or (A, 1) by row
 
 
@@ -204,14 +204,13 @@ def train_stack(
 ) -> list[Result]:
     """Train every model until its score has not risen for ``patience`` epochs; keep the best.
 
-    ``score`` gives the scores (S,) of a stack of parameters, which are those of the models with
-    these numbers. What is scored and kept is the mean of the parameters over about the last
-    ``averaging`` epochs (0: the parameters themselves), which takes out the noise of the last
-    minibatches. Without ``score``, train for ``max_epochs`` and keep the last. Models that have
-    stopped are taken out when they are most of the stack. ``on_epoch`` is called with the histories
-    of all. An interrupt from the keyboard ends the training and keeps what would have been kept
-    had it ended there. A model whose parameters are not finite stops; if no other goes on, that is
-    an error.
+    ``score`` returns the scores (S,) of a stack of parameters, for the models with these numbers.
+    What is scored and kept is the mean of the parameters over about the last ``averaging`` epochs
+    (0: the parameters themselves), which removes the noise of the last minibatches. Without
+    ``score``, train for ``max_epochs`` and keep the last. Stopped models are removed when they are
+    most of the stack. ``on_epoch`` is called with the histories of all models. A keyboard interrupt
+    ends the training as if this had been the last epoch. A model whose parameters are not finite
+    stops; if all others have stopped, that is an error.
 
     With ``row_rate`` V is trained by rows (see :mod:`harmonium.rbm.training`): by gradient descent
     with steps of ``row_rate`` per clip, which follow the schedule, and without averaging. Its
@@ -229,7 +228,7 @@ def train_stack(
     size = min(batch_size, max(len(rows) for rows in stack.rows))
     per_clip = noise[0] * noise[1] + data.u.shape[1] + 2 * data.y.shape[1]
     length = min(BLOCK, max(1, MAX_NUMBERS // (n * size * per_clip)))
-    if n > 1:  # blocks of one length, since each length is another program
+    if n > 1:  # blocks of one length, since each length needs its own program
         n_blocks = -(-n_batches // length)
         length = -(-n_batches // n_blocks)
         n_batches = n_blocks * length
@@ -285,7 +284,7 @@ def train_stack(
 
 
 def _is_array(table: Any) -> bool:
-    """Whether the data is in memory, and not only something that gives rows."""
+    """Whether the data is in memory, rather than an object that yields rows."""
     return isinstance(table, np.ndarray | Array)
 
 
@@ -301,10 +300,10 @@ def _known(data: Batch, rows: Sequence[Ids]) -> tuple[Doubles, bool]:
 
 
 def _minibatches(stack: Stack, epoch: int, n_batches: int, size: int, *, in_runs: bool) -> Codes:
-    """Each model's clips in a random order in minibatches, (S, n_batches, B); -1 fills up.
+    """Each model's clips in random order, in minibatches (S, n_batches, B), padded with -1.
 
-    All minibatches are full but the last. Those of a model with too few clips for that are as equal
-    as can be: none may be empty.
+    All minibatches except the last are full. If a model has too few clips for that, they are as
+    equal as possible: none may be empty.
     """
     orders = np.full((len(stack.seeds), n_batches * size), -1, np.int32)
     for order, rows, seed in zip(orders, stack.rows, stack.seeds, strict=True):
@@ -324,7 +323,7 @@ def _places(n: int, n_batches: int, size: int) -> slice | Places:
 
 
 def _in_runs(rng: Rng, n: int) -> Ids:
-    """A random order of n rows of which a disk reads many one after the other."""
+    """A random order of n rows in which a disk can read many in a run."""
     # Runs of rows are put in a random order, and the rows are then shuffled within windows.
     runs = np.arange(0, n, RUN)
     order = np.concatenate(
@@ -345,14 +344,14 @@ def _epoch(
     epoch: int,
     settings: EpochSettings,
 ) -> tuple[State, Doubles]:
-    """Every training clip of every model once; gives the sums of the likelihood proxies, (S,)."""
+    """Every training clip of every model once; returns the sums of the likelihood proxies, (S,)."""
     sums: list[Array] = []
     for i, first in enumerate(range(0, order.shape[1], length)):
         seeds = np.array(
             [np.random.SeedSequence((s, epoch, i)).generate_state(1)[0] for s in stack.seeds]
         )
         clips, rows = data, order[:, first : first + length]
-        if not _is_array(data.u):  # read the clips of this block, which get other numbers
+        if not _is_array(data.u):  # read the clips of this block, which get new numbers
             clips = Batch(*(part[np.maximum(rows, 0).ravel()] for part in data))
             numbers = np.arange(rows.size, dtype=np.int32).reshape(rows.shape)
             rows = np.where(rows < 0, np.int32(-1), numbers)
@@ -368,7 +367,7 @@ def _epoch(
 def _epoch_settings(
     stack: Stack, epoch: int, decay: Floats, row_rate: float | None
 ) -> EpochSettings:
-    """The numbers of an epoch; where V is trained by rows its penalty is kept apart."""
+    """The numbers of an epoch; if V is trained by rows, its penalty is kept apart."""
     rates = np.array([schedule(epoch) for schedule in stack.schedules], np.float32)
     penalties = stacked(stack.penalties)
     if row_rate is None:
@@ -409,9 +408,9 @@ def _blocks(
     rows: Array,
     settings: EpochSettings,
 ) -> tuple[State, Array]:
-    """Each model's descent over minibatches of ``rows`` (S, n_batches, B), where -1 fills up.
+    """Each model's descent over minibatches of ``rows`` (S, n_batches, B), padded with -1.
 
-    ``noise`` is the gradient's, (sweeps, numbers per clip and sweep). Gives the states, and the
+    ``noise`` is the gradient's, (sweeps, numbers per clip and sweep). Returns the states and the
     sums of the likelihood proxies, (S,).
     """
     transformation = optimiser.transformation()
@@ -420,7 +419,7 @@ def _blocks(
         (n_batches, size), (sweeps, width) = rows.shape, noise
         batches = jax.tree.map(lambda array: array[jnp.maximum(rows, 0)], data)
         batches = batches._replace(w=jnp.where(rows >= 0, batches.w, 0.0))
-        with jax.threefry_partitionable(False):  # half the work; there is one device
+        with jax.threefry_partitionable(False):  # half the work, since there is one device
             numbers = jax.random.uniform(jax.random.key(seed), (n_batches, sweeps, size, width))
 
         def step(state: State, inputs: tuple[Batch, Array]) -> tuple[State, Array]:
@@ -448,7 +447,7 @@ def _blocks(
 
 
 def running_mean(average: Tree | None, params: Tree, decay: Array, number: Array) -> Tree | None:
-    """Exponential moving average; over the first steps, the plain mean of those there are."""
+    """Exponential moving average; over the first steps, the plain mean so far."""
     if average is None:
         return None
     gain = jnp.maximum(1 - decay, 1 / number.astype(jnp.float32))
@@ -467,15 +466,15 @@ def proximal(params: Tree, rate: Array, penalty: Penalty) -> Tree:
 def descend_rows(
     gradient: Callable[..., Any], state: State, batch: Batch, noise: Array, settings: EpochSettings
 ) -> tuple[RowTable, Tree, Array]:
-    """A step of the rows of V that the batch uses: V_r ← V_r - rate Σ_b w_b ∂loss_b/∂V_r.
+    """A step on the rows of V that the batch uses: V_r ← V_r - rate Σ_b w_b ∂loss_b/∂V_r.
 
-    Gives the new table, the gradient of the other parameters, and the logits. It is the sum over
-    the clips, not their mean, so that how far a row moves depends on the clips that use it and not
-    on how many others are in the batch.
+    Returns the new table, the gradient of the other parameters, and the logits. It sums over the
+    clips instead of averaging, so that how far a row moves depends on the clips that use it, not on
+    how many others are in the batch.
     """
     assert state.table is not None
     V, done = state.table
-    # one copy of a row for each use, (B·S, C); an empty part looks up row 0, and counts for nothing
+    # one copy of a row for each use, (B·S, C); an empty part looks up row 0 and counts for nothing
     used = jnp.maximum(batch.a.reshape(-1), 0)
     owed = (state.step - done[used]).astype(V.dtype)[:, None]
     rows = shrink(V[used], owed, *(s[used] if s.ndim else s for s in settings.shrinkage))
@@ -484,7 +483,7 @@ def descend_rows(
     slopes, logits = gradient(state.params._replace(V=rows), local, noise)
     change = -settings.row_rate * jnp.sum(batch.w) * slopes.V
     V = V.at[used].set(rows, mode="promise_in_bounds")
-    V = V.at[used].add(change, mode="promise_in_bounds")  # a row used twice changes by both
+    V = V.at[used].add(change, mode="promise_in_bounds")  # a row used twice gets both changes
     table = RowTable(V, done.at[used].set(state.step, mode="promise_in_bounds"))
     return table, slopes._replace(V=jnp.zeros_like(state.params.V)), logits
 
@@ -501,10 +500,10 @@ def shrink(v: Array, times: Array, l1: Array, l2: Array) -> Array:
 
 
 def for_each(function: Callable[..., Tree]) -> Callable[..., Tree]:
-    """A function of one model's trees as a function of stacks, with the models as first axis.
+    """Turn a function of one model's trees into one of stacks, with models as the first axis.
 
-    A stack of one runs as the model alone would: on a CPU, products of matrices with a first axis
-    of 1 are slower.
+    A stack of one runs like a single model: on a CPU, matrix products with a first axis of 1 are
+    slower.
     """
 
     def run(*stacks: Tree) -> Tree:
@@ -518,7 +517,7 @@ def for_each(function: Callable[..., Tree]) -> Callable[..., Tree]:
 @compiled(donate_argnums=0)
 @for_each
 def _up_to_date(table: RowTable, step: Array, shrinkage: Any) -> RowTable:
-    """The tables with every row's shrinkage done."""
+    """The tables with all shrinkage applied."""
     owed = (step - table.done).astype(table.V.dtype)[:, None]
     return RowTable(shrink(table.V, owed, *shrinkage), jnp.full_like(table.done, step))
 
@@ -533,7 +532,7 @@ def _finite(params: Tree) -> Array:
 @compiled()
 @for_each
 def _kept(best: Tree, new: Tree, better: Array) -> Tree:
-    """The new parameters of the models that got better, in arrays of their own."""
+    """The new parameters of the models that improved, in new arrays."""
     return jax.tree.map(lambda old, now: jnp.where(better, now, old), best, new)
 
 
@@ -549,7 +548,7 @@ def unstacked(stack: Tree, n: int) -> list[Tree]:
 
 
 def part_of(stack: Tree, numbers: Places) -> Tree:
-    """Some models of a stack; in NumPy, which has nothing to compile."""
+    """Some models of a stack; in NumPy, which does not compile."""
     return jax.tree.map(lambda array: np.asarray(array)[numbers], stack)
 
 
