@@ -1,17 +1,17 @@
-"""Evaluation on held-out clips: scores, thresholds, and corrections of probabilities.
+"""Evaluation on held-out clips: scores, thresholds, and calibration of probabilities.
 
-A label that is a probability p counts as p of a positive and 1 - p of a negative.
+A label that is a probability p counts as p positives and 1 - p negatives.
 
-The correction is for probabilities that are too low, too high, too bold or too timid. The log-odds
-of tag j become
+The correction is for probabilities that are too low, too high, overconfident or underconfident. The
+log-odds of tag j become
 
     a_j + α·[some tag is observed] + α'·t + (b_j + β·[some tag is observed] + β'·t) · log-odds
 
-with t the fraction of the clip's tags that are observed. For clips with equally many observed tags
-it is one increasing function for each tag, so the order of the clips, and with it the AUC, does not
-change. It is fitted by penalised maximum likelihood: a_j and b_j are drawn towards their means and
-everything towards no correction, so that a tag with few known clips is corrected like the others,
-and a few clips correct little. Neither JAX nor scikit-learn is needed.
+with t the fraction of the clip's tags that are observed. Among clips with equally many observed
+tags, it is one increasing function per tag, so the order of the clips, and with it the AUC, does
+not change. It is fitted by penalised maximum likelihood: a_j and b_j are pulled towards their means
+and everything towards no correction, so that a tag with few known clips is corrected like the
+others, and a few clips correct little. Neither JAX nor scikit-learn is needed.
 """
 
 from collections.abc import Callable, Sequence
@@ -37,7 +37,7 @@ def is_rankable(Y: Floats) -> bool:
 def mean_auc(Y: Floats, S: Floats) -> float:
     """Mean over tags of the AUC of scores S (N, C) for labels Y (N, C)."""
     if not model_files.is_soft(Y):
-        from harmonium.evaluation import auc_per_tag  # which loads SciPy
+        from harmonium.evaluation import auc_per_tag  # this loads SciPy
 
         return auc_per_tag(Y, S).mean
     pairs = _pairs(Y)
@@ -92,34 +92,34 @@ def matching_thresholds(Y: Floats, P: Floats) -> Doubles:
 
 
 class Question(NamedTuple):
-    """Predictions of held-out clips, some of whose tags may have been observed."""
+    """Predictions for held-out clips, some of whose tags may have been observed."""
 
     P: Floats  # (N, C) probabilities, before any correction
-    Y: Floats  # (N, C) what was true: 0, 1, a probability, or NaN where unknown or observed
+    Y: Floats  # (N, C) what was true: 0, 1, a probability, or NaN if unknown or observed
     observed: Doubles  # (N,) the fraction of the tags that were observed
-    weight: Doubles  # (N,) how much each clip counts, beside the others of this question
+    weight: Doubles  # (N,) how much each clip counts, relative to the others of this question
 
 
 def half_observed(Y: Floats) -> Floats:
-    """Half of the known tags, at random but the same in every call; NaN for the others."""
+    """A random half of the known tags, the same in every call; NaN for the others."""
     return np.where(np.random.default_rng(0).random(Y.shape) < 0.5, Y, np.float32(np.nan))
 
 
 def one_observed(Y: Floats) -> Floats:
-    """One true tag of each clip that has one, at random but the same in every call; else NaN."""
+    """One random true tag of each clip that has one, the same in every call; else NaN."""
     place = np.argmax(np.where(Y > 0.5, np.random.default_rng(0).random(Y.shape), -1.0), axis=1)
     first = np.arange(Y.shape[1]) == place[:, None]
     return np.where(first & (Y > 0.5), np.float32(1), np.float32(np.nan))
 
 
 def ask(complete: Callable[[Floats], Floats], Y: Floats) -> list[Question]:
-    """What a model says about clips with labels Y, asked as people ask.
+    """What a model says about clips with labels Y, asked the way people ask.
 
     That is: with no tag observed, with one true tag, and with half of the known tags observed.
-    ``complete`` gives probabilities (N, C) for observed tags (N, C), NaN for those to infer.
+    ``complete`` returns probabilities (N, C) for observed tags (N, C), NaN for those to infer.
 
-    One true tag is drawn for each clip that has one. Among all clips that have a tag, those with
-    few others are drawn for it more often; so a clip counts as often as it has true tags.
+    One true tag is drawn for each clip that has one. A tag is drawn more often on clips with few
+    other tags, so each clip counts in proportion to its number of true tags.
     """
     nothing, alike = np.full(Y.shape, np.nan, np.float32), np.ones(len(Y))
     questions = [Question(complete(nothing), Y, np.zeros(len(Y)), alike)]
@@ -127,14 +127,14 @@ def ask(complete: Callable[[Floats], Floats], Y: Floats) -> list[Question]:
     of_true = n_true if n_true.any() else alike
     for observed, weight in ((one_observed(Y), of_true), (np.round(half_observed(Y)), alike)):
         fraction = model_files.observed_fraction(observed)
-        # a clip of which no tag is observed belongs to the first question, with all others
+        # a clip without observed tags belongs to the first question
         asked = np.where(np.isnan(observed) & (fraction > 0)[:, None], Y, np.float32(np.nan))
         questions.append(Question(complete(observed), asked, fraction, weight))
     return questions
 
 
 def joined(asked: Sequence[Sequence[Question]]) -> list[Question]:
-    """The questions of several folds, those of one kind as one."""
+    """The questions of several folds, with those of one kind combined."""
     return [
         Question(*map(np.concatenate, zip(*alike, strict=True)))
         for alike in zip(*asked, strict=True)
@@ -144,7 +144,7 @@ def joined(asked: Sequence[Sequence[Question]]) -> list[Question]:
 def correct_folds(
     asked: Sequence[Sequence[Question]], held: Sequence[Places], P: Floats
 ) -> model_files.Recalibration:
-    """Correct P (N, C) in place, each fold's rows by the other folds; gives what all folds say."""
+    """Correct P (N, C) in place, each fold by the other folds; returns the correction from all."""
     for fold, own in enumerate(held):
         P[own] = fit_recalibration(joined([*asked[:fold], *asked[fold + 1 :]]))(P[own])
     return fit_recalibration(joined(asked))
@@ -157,9 +157,9 @@ def fit_recalibration(questions: Sequence[Question]) -> model_files.Recalibratio
     L = np.vstack([model_files.limited_log_odds(q.P) for q in questions])  # (M, C)
     Y = np.vstack([q.Y for q in questions]).astype(np.float64)
     weight = np.concatenate([q.weight / np.mean(q.weight) for q in questions])
-    known = ~np.isnan(Y) * weight[:, None] / len(questions)  # the same clips, asked again and again
+    known = ~np.isnan(Y) * weight[:, None] / len(questions)  # the same clips, asked several times
     Y, n_tags = np.nan_to_num(Y), L.shape[1]
-    # θ = (own offsets and own slopes, about their means; mean, α, β; mean slope, its changes)
+    # θ = (each tag's offset and slope, about their means; mean, α, α'; mean slope, β, β')
     centre = np.r_[np.zeros(2 * n_tags + 3), 1.0, 0.0, 0.0]
     spreads = TAG_OFFSET_SPREAD, TAG_SLOPE_SPREAD, OFFSET_SPREAD, SLOPE_SPREAD
     precision = np.repeat(spreads, [n_tags, n_tags, 3, 3]) ** -2.0
@@ -183,7 +183,7 @@ def fit_recalibration(questions: Sequence[Question]) -> model_files.Recalibratio
             break
         value, scale = loss(theta), 1.0
         while loss(theta - scale * step) > value and scale > 1e-6:
-            scale /= 2  # the loss is convex: a shorter step is lower
+            scale /= 2  # the loss is convex: a shorter step lowers it
         theta = theta - scale * step
     return model_files.Recalibration(
         offsets=theta[:n_tags] + theta[-6],
@@ -198,8 +198,8 @@ def _newton_step(
 ) -> tuple[Doubles, Doubles]:
     """The gradient in θ, of length 2C + 6, and the Hessian's inverse times it.
 
-    The Hessian is an arrow: a tag's offset and slope meet each other (A, 2 × 2 for each tag) and
-    the six numbers that all share (B, D), but not those of other tags.
+    The Hessian is an arrow: a tag's offset and slope interact with each other (A, 2 × 2 per tag)
+    and with the six shared numbers (B, D), but not with other tags'.
     """
     n, r, w = L.shape[1], residual * L, weight * L
     gradient = pull + np.concatenate(

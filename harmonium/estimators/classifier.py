@@ -39,13 +39,13 @@ from harmonium.parameters import estimator, parameter
 ScaleFeatures = Literal["auto", "standard", "quantile", "idf", "none"]
 
 NUMBERED = " Its tags are numbers; to name them, fit with a frame or a list of tags for each clip."
-MAX_TO_SCALE_BY = 10_000  # most clips used to choose a scaling and its quantiles
-MOSTLY_ZERO = 0.8  # share of zeros above which features are taken for words
+MAX_TO_SCALE_BY = 10_000  # the most clips used to choose a scaling and its quantiles
+MOSTLY_ZERO = 0.8  # share of zeros above which features count as words
 HEAVY_TAILS = 5.0  # median kurtosis above which features go through their quantiles; normal: 3
 
 
 class Targets(NamedTuple):
-    """Labels as the models take them."""
+    """Labels in the form that models take."""
 
     Y: Floats  # (n_clips, n_tags): 0 absent, 1 present, between: p, NaN unknown
     tags: NDArray[Any]  # (n_tags,): column names of a frame, else numbers
@@ -54,7 +54,7 @@ class Targets(NamedTuple):
 
 @estimator
 class TagClassifier(ClassifierMixin, StoredEstimator, BaseEstimator):
-    """Base of all classifiers of tags. A subclass gives ``fit`` and the scores of the model.
+    """Base of all tag classifiers. A subclass provides ``fit`` and the model's scores.
 
     The scores are probabilities, unless it says otherwise.
     """
@@ -62,19 +62,19 @@ class TagClassifier(ClassifierMixin, StoredEstimator, BaseEstimator):
     scale_features: ScaleFeatures = parameter(
         """How features are scaled. "standard": each gets zero mean and a variance of
         1 / n_features. "quantile": each is mapped to a normal distribution by its quantiles, which
-        tames heavy tails. "idf", for words and other features that are mostly 0: each counts the
-        more the fewer clips have it, and each clip has a norm of 1. "none": X is used as it is.
-        "auto" chooses among the first three by looking at the features.""",
+        tames heavy tails. "idf", for words and other features that are mostly 0: rarer features
+        count more, and each clip has a norm of 1. "none": X is used as it is. "auto" chooses among
+        the first three by looking at the features.""",
         default="standard",
     )
     unit_norm: bool = parameter(
         """Divide each clip's features, after ``scale_features``, by their Euclidean norm, as the
-        paper does. There are then no weights for features as given.""",
+        paper does. The weights then do not apply to raw features.""",
         default=False,
     )
 
     _scores_are_probabilities: ClassVar[bool] = True
-    _axes: ClassVar[tuple[str, ...]]  # of each parameter: C tags, D features, E chains
+    _axes: ClassVar[tuple[str, ...]]  # of each parameter's axes: C tags, D features, E chains
 
     @abstractmethod
     def _scores(self, X: Floats) -> Floats:
@@ -90,8 +90,8 @@ class TagClassifier(ClassifierMixin, StoredEstimator, BaseEstimator):
         name: str = "y",
         soft: bool = True,
     ) -> tuple[Numbers, Targets]:
-        """Checked data: of a new model, or for the features and the tags of ``like``."""
-        # ``soft``: the labels may be probabilities, as those to learn from may
+        """Checked data: for a new model, or for the features and tags of the model ``like``."""
+        # ``soft``: the labels may be probabilities, as training labels may
         if y is None:
             raise DataError(
                 f"{type(self).__name__} requires y to be passed, but the target y is None."
@@ -114,7 +114,7 @@ class TagClassifier(ClassifierMixin, StoredEstimator, BaseEstimator):
         return X, targets.Y
 
     def _targets(self) -> Targets:
-        """The tags and classes of the fitted model, without labels."""
+        """The fitted model's tags and classes, without labels."""
         none = np.zeros((0, len(self.tags_)), np.float32)
         return Targets(none, self.tags_, self.classes_ if self._one_column else None)
 
@@ -138,14 +138,14 @@ class TagClassifier(ClassifierMixin, StoredEstimator, BaseEstimator):
         return known
 
     def _describe(self, X: Numbers, targets: Targets) -> None:
-        """Take the tags, the classes and the features' scales of a new model."""
+        """Store a new model's tags, classes and feature scaling."""
         self._set_tags(targets.tags, targets.classes)
         scaling = scaling_of(X, self.scale_features)
         self._scaling = scaling._replace(unit_norm=scaling.unit_norm or bool(self.unit_norm))
 
     def _set_tags(self, tags: NDArray[Any], classes: NDArray[Any] | None) -> None:
         """``classes_`` are 0 and 1 for each tag, (n_tags, 2), or two classes of a column, (2,)."""
-        # scikit-learn's scorers take the former for several labels, be there one tag, two or more.
+        # scikit-learn's scorers take the former for multilabel data, however many tags there are.
         self.tags_, self._one_column = tags, classes is not None
         self.classes_ = np.tile([0, 1], (len(tags), 1)) if classes is None else classes
 
@@ -164,7 +164,7 @@ class TagClassifier(ClassifierMixin, StoredEstimator, BaseEstimator):
         return self._scaling(self._numbers(X, reset=False))
 
     def _numbers(self, X: Any, *, reset: bool) -> Numbers:
-        """Checked features, (N, D); those of a new model are at least two clips."""
+        """Checked features, (N, D); a new model needs at least two clips."""
         several = hasattr(X, "__iter__") and not (hasattr(X, "columns") or issparse(X))
         first = next(iter(X), None) if several else X
         if isinstance(first, str | os.PathLike):
@@ -186,10 +186,10 @@ class TagClassifier(ClassifierMixin, StoredEstimator, BaseEstimator):
             )
 
     def predict(self, X: Any) -> NDArray[Any]:
-        """1 where the score reaches the tag's threshold in ``thresholds_``, else 0.
+        """1 if the score reaches the tag's threshold in ``thresholds_``, else 0.
 
-        As many of the clips that set the thresholds reach them as have the tag, so that 1 is said
-        about as often as it is true.
+        Of the clips that set the thresholds, as many reach them as have the tag, so the model says
+        1 about as often as it is true.
 
         Shape (n_clips, n_tags), or (n_clips,) of ``classes_`` for one-dimensional labels.
         """
@@ -200,7 +200,7 @@ class TagClassifier(ClassifierMixin, StoredEstimator, BaseEstimator):
     def predict_proba(self, X: Any) -> Floats:
         """p(y_j = 1 | x), shape (n_clips, n_tags).
 
-        For a model of one-dimensional labels, (n_clips, 2): the probabilities of ``classes_``.
+        For one-dimensional labels, (n_clips, 2): the probabilities of ``classes_``.
         """
         P = self._scores(self._features(X))
         return np.hstack([1 - P, P]) if self._one_column else P
@@ -265,8 +265,8 @@ class TagClassifier(ClassifierMixin, StoredEstimator, BaseEstimator):
 
 
 def read_targets(y: Any, *, classes: Any = None) -> Targets:
-    """Labels to learn from: (n_clips, n_tags), a list of tags by clip, or (n_clips,) classes."""
-    # ``classes`` names the two classes of one-dimensional labels, of which ``y`` may hold one.
+    """Training labels: (n_clips, n_tags), a list of tags per clip, or (n_clips,) classes."""
+    # ``classes`` names the two classes of one-dimensional labels; ``y`` may hold only one.
     y = _frame_of_lists(y)
     if _is_column(y):
         classes = _two_classes(y if classes is None else classes)
@@ -284,9 +284,9 @@ def read_targets(y: Any, *, classes: Any = None) -> Targets:
 
 
 def read_more_targets(y: Any, like: Targets, *, name: str = "y", soft: bool = False) -> Targets:
-    """Further labels for the tags, or the classes, of ``like``. A tag may be wholly unknown.
+    """More labels for the tags, or classes, of the model ``like``. A tag may be all unknown.
 
-    With ``soft`` they may be probabilities. Where both are named, a frame's columns must be the
+    With ``soft`` they may be probabilities. If both have names, a frame's columns must be the
     model's tags in the model's order.
     """
     tags, y = like.tags, _frame_of_lists(y, like.tags)
@@ -396,7 +396,7 @@ def _coded(y: Any, classes: NDArray[Any], name: str) -> Floats:
 
 
 class TableRows:
-    """Some rows of an array, perhaps of a file, with a function applied as they are read."""
+    """Some rows of an array, perhaps in a file, with a function applied as they are read."""
 
     def __init__(
         self,
@@ -422,7 +422,7 @@ class TableRows:
 
 
 def base_log_odds(Y: Any) -> Doubles:
-    """log(p / (1 - p)) with p the mean of the known labels, one 0 and one 1 added, by tag."""
+    """By tag, log(p / (1 - p)) with p the mean of the known labels and an extra 0 and 1."""
     known = sum(np.sum(~np.isnan(block), axis=0) for block in blocks(Y))
     total = sum(np.nansum(block, axis=0) for block in blocks(Y))
     rate = (total + 1) / (known + 2)
@@ -430,7 +430,7 @@ def base_log_odds(Y: Any) -> Doubles:
 
 
 def scaling_of(X: Numbers, kind: str) -> Scaling:
-    """The scaling of that kind for these features; "auto" chooses one."""
+    """The scaling of this kind for these features; "auto" chooses one."""
     n = X.shape[1]
     if kind == "none" or n == 0:
         return Scaling(np.zeros(n), np.ones(n))
@@ -470,8 +470,8 @@ def best_scaling(X: Doubles) -> str:
 def standardising(X: Numbers) -> Scaling:
     """Zero mean, and a variance of 1 / D for each of the D features.
 
-    A clip's vector then has a norm of about 1 whatever D is, as the paper's have: the input of a
-    hidden unit, and the change of it by one step, does not grow with the number of features.
+    A clip's vector then has a norm of about 1 whatever D is, as in the paper: the input to a hidden
+    unit, and how much one step changes it, do not grow with the number of features.
     """
 
     def mean_of(function: Callable[[Doubles], Doubles]) -> Doubles:
@@ -482,7 +482,7 @@ def standardising(X: Numbers) -> Scaling:
     peak[peak == 0] = 1.0
     middle = mean_of(lambda x: x / peak)  # the squares of x itself could over- or underflow
     deviation = np.sqrt(mean_of(lambda x: np.square(x / peak - middle)))
-    # what is constant but for rounding carries nothing, must not be blown up, and becomes 0
+    # a feature that is constant except for rounding must not be blown up: it becomes 0
     constant = deviation <= 1e-9
     mean = np.where(constant, X[0], mean_of(lambda x: x))
     return Scaling(mean, peak * np.where(constant, 1.0, deviation) * np.sqrt(X.shape[1]))

@@ -1,10 +1,10 @@
 """Estimators trained by gradient: validation, early stopping, cross-fitting, stacks, resuming.
 
-Cross-fitting trains K members, each on all folds but one, and stops it on the fold that it has not
-seen. The model is the mean of their log-odds. All clips are learnt from, and all have held-out
+Cross-fitting trains K members, each on all folds but one, and stops each on its held-out fold. The
+model is the mean of their log-odds. So all clips are used for training, and all have held-out
 probabilities, which give the correction and the thresholds.
 
-JAX is loaded only for training, so models that are solved in another way do not need it.
+JAX is loaded only for training, so models with other solvers do not need it.
 """
 
 import sys
@@ -41,18 +41,19 @@ from harmonium.parameters import (
     parameter,
 )
 
-LARGE = 2**30  # bytes from which a table is read by blocks instead of being copied as a whole
+LARGE = 2**30  # tables above this many bytes are read in blocks instead of being copied
 
-# Few validation clips may be ranked perfectly long before their probabilities are right: at equal
-# AUC the likelihood decides. Words are overfitted before the ranking shows it: there it counts.
+# A few validation clips may be ranked perfectly long before their probabilities are right: at equal
+# AUC the likelihood decides. With words, overfitting begins before the ranking shows it, so there
+# it counts.
 TIE_BREAKER, OF_WORDS = 1e-9, 0.5
 
-MAX_TO_CALIBRATE = 5000  # held-out clips by which probabilities are corrected, at most
-MIN_HELD_OUT = 20  # clips to stop early on, at least, by default: fewer are ranked well by chance
-MAX_HELD_OUT = 50_000  # clips to stop early on and to set thresholds by, at most, by default
+MAX_TO_CALIBRATE = 5000  # the most held-out clips used to correct probabilities
+MIN_HELD_OUT = 20  # the fewest clips to stop early on by default: fewer are ranked well by chance
+MAX_HELD_OUT = 50_000  # the most clips to stop early on and to set thresholds with, by default
 MAX_ROUNDING = 0.001  # change of a probability at which parameters stay in full precision
-MAX_TO_ROUND = 200  # held-out clips of each member by which that is decided, at most
-MAX_MESSAGES = 2**27  # numbers in an array of scoring: half a GiB. Belief propagation has several.
+MAX_TO_ROUND = 200  # the most held-out clips of each member that decide this
+MAX_MESSAGES = 2**27  # numbers in an array for scoring: half a GiB. Belief propagation has several.
 
 DIFFERENT = (  # settings in which the models of a stack may differ
     *("learning_rate", "init_scale", "l1", "l2", "l2_tags", "unit_norm"),
@@ -61,17 +62,17 @@ DIFFERENT = (  # settings in which the models of a stack may differ
 
 
 class LabelledClips(NamedTuple):
-    """Checked and scaled training or validation data; if there is much of it, not read yet."""
+    """Checked and scaled training or validation data; large data is not read yet."""
 
     X: Any  # (N, D), an array of single precision or rows of a table
-    Y: Any  # (N, C), the same: 0, 1, a probability between, or NaN
+    Y: Any  # (N, C), likewise: 0, 1, a probability between, or NaN
 
     def take(self, rows: Places) -> "LabelledClips":
         """Some of the clips."""
         return LabelledClips(*(p.take(rows) if isinstance(p, TableRows) else p[rows] for p in self))
 
     def read(self, at_most: int) -> "LabelledClips":
-        """A random choice of the clips, or all if they are not more; as arrays."""
+        """A random sample of at most this many clips, as arrays."""
         if len(self.X) <= at_most:
             return LabelledClips(self.X[:], self.Y[:])
         some = np.random.default_rng(0).permutation(len(self.X))[:at_most]
@@ -89,8 +90,8 @@ class GradientTagger(TagClassifier):
     batch_size: Count = parameter("Clips per step.", default=20)
     max_epochs: Count = parameter("Maximum number of passes over the clips.", default=200)
     patience: Count | None = parameter(
-        """Epochs without a better validation AUC, or as good a one with a better likelihood, after
-        which training stops; the best parameters are kept. None means 20, or more where there are
+        """Training stops after this many epochs without a better validation AUC, or an equal one
+        with a better likelihood; the best parameters are kept. None means 20, or more if there are
         so few clips that 20 epochs are fewer than 500 steps.""",
         default=None,
     )
@@ -120,9 +121,9 @@ class GradientTagger(TagClassifier):
         default=False,
     )
     calibrate: bool = parameter(
-        """Correct the probabilities by what is true of the validation clips (see
-        ``harmonium.estimators.calibration``). For each tag the order of the clips stays as it is.
-        Nothing is corrected where there are no validation clips.""",
+        """Calibrate the probabilities on the validation clips (see
+        ``harmonium.estimators.calibration``). For each tag, the order of the clips stays as it is.
+        Without validation clips, nothing is corrected.""",
         default=True,
     )
     random_state: Seed = parameter(
@@ -130,8 +131,8 @@ class GradientTagger(TagClassifier):
     )
     verbose: Verbosity = parameter("1 shows a progress bar.", default=0)
 
-    _score_name: ClassVar[str] = "auc"  # of the validation score, in ``history_``
-    _score_label: ClassVar[str] = "AUC"  # and beside the progress bar
+    _score_name: ClassVar[str] = "auc"  # the validation score's name in ``history_``
+    _score_label: ClassVar[str] = "AUC"  # and next to the progress bar
     _attributes: ClassVar[str] = """
     tags_ : names of the tags. thresholds_ : probability from which ``predict`` says yes, by tag.
     recalibration_ : the correction of the probabilities, or None.
@@ -147,12 +148,12 @@ class GradientTagger(TagClassifier):
         """Parameters to start training from."""
 
     def _logits(self) -> Callable[..., Any]:
-        """(params, x) → log-odds (B, C), of a network whose tags are independent given x."""
+        """(params, x) → log-odds (B, C), for a network whose tags are independent given x."""
         raise NotImplementedError
 
     @abstractmethod
     def _probabilities(self, X: Floats) -> Floats:
-        """p(y_j = 1 | x) under the fitted parameters, (N, C), of scaled features."""
+        """p(y_j = 1 | x) under the fitted parameters, (N, C), from scaled features."""
 
     def _gradient(self, Y: Floats) -> Any:
         """The `harmonium.rbm.Gradient` to descend with these labels; some may be probabilities."""
@@ -161,16 +162,16 @@ class GradientTagger(TagClassifier):
         return CrossEntropy(self._logits())
 
     def _predictor(self, params: Any) -> tuple[Callable[..., Any], Any]:
-        """How the model predicts while it is trained, only as exactly as a ranking needs.
+        """How the model predicts during training, only as exactly as a ranking needs.
 
-        A function that JAX can trace, of options, params, X and observed tags; and the options.
+        A function of options, params, X and observed tags that JAX can trace; and the options.
         """
         from harmonium.rbm.other_models import network_probabilities
 
         return network_probabilities, self._logits()
 
     def _validation_scores(self, params: Any, X: Floats, observed: Floats | None = None) -> Floats:
-        """The same compiled, of one model."""
+        """The same, compiled, for one model."""
         from harmonium.rbm.inference import predicted
 
         return np.asarray(predicted(self._predictor(params), params, X))
@@ -185,7 +186,7 @@ class GradientTagger(TagClassifier):
 
     @property
     def _judged_by_completion(self) -> bool:
-        """Whether early stopping asks with half of the tags observed, too."""
+        """Whether early stopping also asks with half of the tags observed."""
         return False
 
     def fit(
@@ -200,9 +201,9 @@ class GradientTagger(TagClassifier):
 
         Parameters
         ----------
-        X : (n_clips, n_features) features; array, pandas or polars frame. A large array, such as
-            ``numpy.memmap`` gives of a file, is read by blocks and never copied as a whole.
-        y : (n_clips, n_tags) labels: 0 absent, 1 present, NaN unknown; or a probability between,
+        X : (n_clips, n_features) features; array, pandas or polars frame. A large array, such as a
+        ``numpy.memmap`` of a file, is read in blocks and never copied as a whole. y : (n_clips,
+        n_tags) labels: 0 absent, 1 present, NaN unknown; or a probability between,
             as smoothed tags have it. A frame's columns name the tags. Or a list of tags for each
             clip. Or (n_clips,) with two classes, for one tag.
         eval_set : (X, y) to stop early on, to correct probabilities by and to set thresholds with,
@@ -233,7 +234,7 @@ class GradientTagger(TagClassifier):
         return self
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None) -> Self:
-        """Learn from more clips in one pass over them, without forgetting what was learnt.
+        """Learn from more clips in one pass over them, starting from what was learnt.
 
         The features' scaling and the tags are those of the first call, or of ``fit``.
         ``classes`` names the two classes of one-dimensional labels, on the first call.
@@ -278,10 +279,10 @@ class GradientTagger(TagClassifier):
         return None
 
     def _cross_fit(self, X: Numbers, Y: Floats, labels: Floats, folds: Ids, *, fresh: bool) -> bool:
-        """Train a member for each fold, on the others; gives whether that was interrupted.
+        """Train a member for each fold, on the others; returns whether that was interrupted.
 
-        All stop at the epoch that is best on average: the clips of one fold may be few, and ranked
-        well by chance before anything is learnt.
+        All stop at the epoch that is best on average: one fold may have few clips, ranked well by
+        chance before anything is learnt.
         """
         rng, clips, n_folds = self._generator(), self._clips(X, Y), int(folds.max()) + 1
         judged = LabelledClips(clips.X, labels)
@@ -295,10 +296,10 @@ class GradientTagger(TagClassifier):
         return interrupted
 
     def _hold_out_folds(self, clips: LabelledClips, folds: Ids) -> None:
-        """Ask each member about the fold that it has not seen; correct and set thresholds by that.
+        """Ask each member about its held-out fold; calibrate and set thresholds with the answers.
 
-        Parameters are rounded to half precision first, in which they take half the space on disk,
-        unless that changes a probability by `MAX_ROUNDING` or more.
+        Parameters are first rounded to half precision, which takes half the space on disk, unless
+        that changes a probability by `MAX_ROUNDING` or more.
         """
         held = [np.flatnonzero(folds == fold) for fold in range(int(folds.max()) + 1)]
         some = [clips.take(own[:MAX_HELD_OUT]).read(MAX_TO_CALIBRATE // len(held)) for own in held]
@@ -322,7 +323,7 @@ class GradientTagger(TagClassifier):
             self.thresholds_ = calibration.matching_thresholds(clips.Y, self.held_out_)
 
     def _asked(self, clips: Sequence[LabelledClips]) -> list[Floats]:
-        """What each member says about its own clips."""
+        """What each member says about its held-out clips."""
         members = zip(self._members(), clips, strict=True)
         return [member._probabilities(own.X[:MAX_TO_ROUND]) for member, own in members]
 
@@ -372,10 +373,9 @@ class GradientTagger(TagClassifier):
         fresh: bool,
         max_epochs: int | None = None,
     ) -> bool:
-        """Train one model, or a member on each of the rows; gives whether that was interrupted.
+        """Train one model, or a member on each of the rows; returns whether that was interrupted.
 
-        They start afresh or from where they are, and stop by the mean score of their validation
-        clips.
+        They start afresh or continue, and stop by the mean score on their validation clips.
         """
         if not fresh:
             self._check_shapes()
@@ -387,12 +387,12 @@ class GradientTagger(TagClassifier):
                 some = clips if len(own) == len(clips.X) else clips.take(own)
                 starts.append(self._start(rng, some))
             seeds.append(int(rng.integers(2**31)) + self.n_iter_)  # others when training goes on
-        self._predictor(starts[0])  # refuses, before training, a model that could not predict
+        self._predictor(starts[0])  # before training, refuses a model that could not predict
         kind, aucs = type(starts[0]), []
 
         def score(params: Any, numbers: Any) -> Doubles:
             assert valid is not None
-            arrays = numpy_params(params)  # of which JAX would take parts slowly
+            arrays = numpy_params(params)  # JAX would be slow to take parts of it
             judged = [
                 self._judge(kind(*(array[place] for array in arrays)), valid[number])
                 for place, number in enumerate(numbers)
@@ -431,7 +431,7 @@ class GradientTagger(TagClassifier):
         return auc, calibration.log_likelihood(valid.Y, P)
 
     def _training_options(self, Y: Floats) -> dict[str, Any]:
-        """What to descend, and how, for `train_stack`."""
+        """What to minimise, and how, for `train_stack`."""
         from harmonium.rbm.training import Optimiser
 
         return {
@@ -441,7 +441,7 @@ class GradientTagger(TagClassifier):
         }
 
     def _penalty(self, params: Any) -> Any:
-        """ℓ1 and ℓ2 on the weights, which are U and W."""
+        """ℓ1 and ℓ2 on the weights U and W."""
         from harmonium.rbm.training import Penalty
 
         def strengths(value: float) -> Any:
@@ -459,7 +459,7 @@ class GradientTagger(TagClassifier):
         self._set_thresholds(clips.X, clips.Y)
 
     def _questions(self, clips: LabelledClips) -> list[calibration.Question]:
-        """What the model says about clips, as it will be asked."""
+        """What the model says about clips when asked as users will ask."""
         n = len(clips.X)
         return [
             calibration.Question(self._probabilities(clips.X), clips.Y, np.zeros(n), np.ones(n))
@@ -489,16 +489,16 @@ class GradientTagger(TagClassifier):
 
 
 def is_large(table: NDArray[Any]) -> bool:
-    """Whether to read a table by blocks."""
+    """Whether to read a table in blocks."""
     return table.nbytes > LARGE
 
 
 def signature(model: Any) -> tuple[Any, ...] | None:
-    """What the models of one stack have in common; None for a model that is not trained in one."""
+    """What the models of one stack share; None for a model that cannot be in a stack."""
     if not isinstance(model, GradientTagger) or getattr(model, "solver", "") == "newton":
         return None
     settings = model.get_params()
-    shape = settings.get("n_hidden", 1) or model.scale_features  # which decides on it
+    shape = settings.get("n_hidden", 1) or model.scale_features  # this decides
     return type(model), shape, *((k, v) for k, v in sorted(settings.items()) if k not in DIFFERENT)
 
 
@@ -516,15 +516,15 @@ def fit_stacked(
 
     Parameters
     ----------
-    models : untrained, of one class, equal in all settings but `DIFFERENT`; changed in place.
+    models : untrained, of one class, equal in all settings except `DIFFERENT`; fitted in place.
     X, Y : (n_clips, n_features) and (n_clips, n_tags) with 0, 1 and NaN.
     train, valid : for each model, the rows to learn from and those to stop early on.
     targets : (n_clips, n_tags) what to learn from, which may be probabilities; by default Y.
     folds : (n_clips,) numbers of folds: the models are cross-fitted over those of their training
         clips, as ``fit`` does with ``groups=folds[train]``, and ``valid`` is not used.
 
-    The models are those of ``fit`` up to rounding, and but for how clips fall into minibatches,
-    which are as many for all of them.
+    The models equal those of ``fit``, except for rounding and for how clips fall into minibatches:
+    all models have the same number of those.
     """
     from jax import device_put
 
@@ -602,7 +602,7 @@ def fit_stacked(
 
 
 def _padded(arrays: Sequence[NDArray[Any]], filling: float) -> NDArray[Any]:
-    """(S, longest, …), filled up at the end of the first axis."""
+    """(S, longest, …), padded at the end of the second axis."""
     padded = np.full((len(arrays), max(map(len, arrays)), *arrays[0].shape[1:]), filling)
     for row, array in zip(padded, arrays, strict=True):
         row[: len(array)] = array
@@ -623,8 +623,7 @@ def descend(
 ) -> list[Any]:
     """Train a stack of models with their settings; show the progress of the first if asked to.
 
-    ``data`` is (u, a, y) of all clips, of which each model learns from its ``rows``: by default
-    from all.
+    ``data`` is (u, a, y) of all clips; each model learns from its ``rows``, by default all.
     """
     from harmonium.rbm.training import Batch, Schedule, Stack, stacked, train_stack
 
@@ -639,7 +638,7 @@ def descend(
         seeds,
     )
     n_steps = max(-(-len(own) // first.batch_size) for own in stack.rows)
-    # at least 500 steps, since in fewer a model of few clips learns nothing
+    # at least 500 steps, since with few clips a model learns nothing in fewer
     patience = first.patience or max(20, -(-500 // n_steps))
     options |= {"batch_size": first.batch_size, "patience": patience, "max_epochs": max_epochs}
     with epoch_progress(first, max_epochs, title) as progress:
@@ -653,7 +652,7 @@ def begin_history(model: Any) -> None:
 
 
 def keep(model: Any, results: Sequence[Any]) -> None:
-    """Take what training gave the one model, or the members, after what was there."""
+    """Store the training result for the model or its members, after what was there."""
     result, *others = results
     model._params = numpy_params(result.params)
     if others:
@@ -681,12 +680,12 @@ def warn_if_interrupted(model: Any, interrupted: bool, when: str = "") -> None:
 
 
 def history_arrays(model: Any) -> Arrays:
-    """The history as a model file has it."""
+    """The history in the form of a model file."""
     return {f"history.{name}": np.array(v, np.float64) for name, v in model.history_.items()}
 
 
 def restore_history(model: Any, arrays: Arrays, about: dict[str, Any]) -> None:
-    """Take the history from a model file."""
+    """Restore the history from a model file."""
     begin_history(model)
     columns = {name: model_files.typed_array(arrays, f"history.{name}") for name in model.history_}
     model.history_ = {name: column.tolist() for name, column in columns.items()}
@@ -697,12 +696,12 @@ def restore_history(model: Any, arrays: Arrays, about: dict[str, Any]) -> None:
 
 
 def numpy_params(params: Any) -> Any:
-    """The parameters as NumPy arrays of their own."""
+    """The parameters copied to NumPy arrays."""
     return type(params)(*(np.array(array) for array in params))
 
 
 def single_precision(kind: Any, *arrays: Any) -> Any:
-    """A tuple of that kind, such as parameters, of these arrays in single precision."""
+    """A named tuple of these arrays in single precision."""
     return kind(*(np.asarray(array, np.float32) for array in arrays))
 
 

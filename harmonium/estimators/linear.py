@@ -20,8 +20,8 @@ from harmonium.estimators.model_files import typed_array
 from harmonium.estimators.newton import logistic_regressions
 from harmonium.parameters import Count, NotNegative, Positive, Seed, estimator, parameter
 
-BLOCK = 2**22  # entries of a (clips, chains, tags) array that are predicted at a time
-MAX_TAG_WEIGHTS = 2**27  # weights between tags, of all chains: several arrays of 1 GiB in float64
+BLOCK = 2**22  # entries of a (clips, chains, tags) array to predict at a time
+MAX_TAG_WEIGHTS = 2**27  # weights between tags in all chains: several arrays of 1 GiB in float64
 
 DEFAULT_L2 = 1e-3
 
@@ -34,7 +34,7 @@ class LinearParams(NamedTuple):
 
 
 class LinearTagger(TagClassifier):
-    """Base of the classifiers whose score is a monotone function of a linear one."""
+    """Base of the classifiers whose score is a monotone function of a linear score."""
 
     _param_type, _axes = LinearParams, ("CD", "C")
 
@@ -51,7 +51,7 @@ class LinearTagger(TagClassifier):
 
     def _linear(self, X: Floats) -> Doubles:
         """d + Wx, (N, C), of scaled features."""
-        # In double precision, so that a clip's score does not depend on the clips beside it.
+        # In double precision, so that a clip's score does not depend on the other clips.
         return X.astype(np.float64) @ self._params.W.T.astype(np.float64) + self._params.d
 
 
@@ -60,19 +60,18 @@ class LogisticTagger(LinearTagger, GradientTagger):
     """Logistic regression: p(y_j = 1 | x) = σ(d_j + W_j x).
 
     ``solver="gradient"`` descends as the paper does, in minibatches with early stopping.
-    ``solver="newton"`` finds, for each tag on its own, the one minimum of
+    ``solver="newton"`` finds, for each tag separately, the only minimum of
 
         (1/N) Σ_{i known} -log p(y_ij | x_i) + (l2/2) |W_j|²
 
     over its known labels among N clips, where x is scaled and d_j is not penalised. A label that is
-    a probability p counts as a share p of a clip with the tag and 1 - p of one without. It is the
-    minimum of ``sklearn.linear_model.LogisticRegression(C=1 / (N * l2))`` on the scaled features,
-    and the point to which ``solver="gradient"`` goes with ``optimizer="sgd"`` and ``momentum=0``
-    if it is not stopped early. Other optimisers weigh the penalty differently there. A tag whose
-    known labels are all 0 or all 1 has no minimum: its probability is the same for every clip,
-    (positives + 1) / (known + 2). No clips are held out, and probabilities need no correction:
-    ``eval_set`` sets the thresholds, and of the parameters below only ``l2``, ``scale_features``
-    and ``unit_norm`` count.
+    a probability p counts as p clips with the tag and 1 - p without. This is the minimum of
+    ``sklearn.linear_model.LogisticRegression(C=1 / (N * l2))`` on the scaled features, and the
+    point that ``solver="gradient"`` reaches with ``optimizer="sgd"`` and ``momentum=0`` if it is
+    not stopped early. Other optimisers weigh the penalty differently. A tag whose known labels are
+    all 0 or all 1 has no minimum: its probability is the same for every clip, (positives + 1) /
+    (known + 2). No clips are held out, and probabilities need no correction: ``eval_set`` sets the
+    thresholds, and of the parameters below only ``l2``, ``scale_features`` and ``unit_norm`` count.
 
     Parameters
     ----------
@@ -130,7 +129,7 @@ class LogisticTagger(LinearTagger, GradientTagger):
 
 
 def fit_linear(X: Floats, Y: Floats, l2: float) -> LinearParams:
-    """The regressions of all tags, those without a minimum at their base rates."""
+    """The regressions for all tags; those without a minimum get their base rates."""
     solvable = has_minimum(Y)
     W, d = np.zeros((Y.shape[1], X.shape[1])), base_log_odds(Y)
     if solvable.any():
@@ -139,12 +138,12 @@ def fit_linear(X: Floats, Y: Floats, l2: float) -> LinearParams:
 
 
 def has_minimum(Y: Floats) -> Mask:
-    """Which tags have known labels that are neither all 0 nor all 1, (C,)."""
+    """Which tags have known labels of both kinds, (C,)."""
     return np.asarray((Y > 0).any(axis=0) & (Y < 1).any(axis=0))
 
 
 def solve(X: Floats, Y: Floats, l2: float, **more: Any) -> tuple[Doubles, Doubles, Doubles]:
-    """W, V and d of `logistic_regressions`; warns how many did not reach their minimum."""
+    """W, V and d from `logistic_regressions`; warns how many did not reach their minimum."""
     W, V, d, converged = logistic_regressions(X.astype(float), Y.astype(float), l2, **more)
     missing = int(np.sum(~converged))
     if missing:
@@ -158,7 +157,7 @@ def solve(X: Floats, Y: Floats, l2: float, **more: Any) -> tuple[Doubles, Double
 
 
 class SolvedTagger(TagClassifier):
-    """Base of the classifiers that are solved all at once. A subclass says how, and completes."""
+    """Base of the classifiers that are solved directly. A subclass solves and completes."""
 
     @abstractmethod
     def _solve(self, X: Floats, Y: Floats) -> Any:
@@ -166,7 +165,7 @@ class SolvedTagger(TagClassifier):
 
     @abstractmethod
     def _complete(self, X: Floats, observed: Floats) -> Floats:
-        """p(y_j = 1 | x, the observed tags), (N, C), of scaled features; NaN is not observed."""
+        """p(y_j = 1 | x, the observed tags), (N, C), from scaled features; NaN is not observed."""
 
     def fit(self, X: Any, y: Any, eval_set: tuple[Any, Any] | None = None) -> Self:
         """Learn from clips and their tags.
@@ -212,19 +211,19 @@ class ChainParams(NamedTuple):
 
 @estimator
 class ChainTagger(SolvedTagger):
-    """Classifier chains: the mean of several, each with the tags in another random order.
+    """Classifier chains: the mean of several, each with the tags in a different random order.
 
     In a chain, a tag is predicted by logistic regression from the features and from the tags before
-    it, as 0 and 1, or as the probabilities they are labelled with. Each regression is solved to
+    it, as 0 and 1, or as the probabilities in their labels. Each regression is solved to
     convergence, with the objective of :class:`LogisticTagger`'s ``solver="newton"``, on the clips
-    on which its own tag is known.
+    for which its own tag is known.
 
-    - In training, a tag before it that is unknown is replaced by its probability given the features
-      alone, of such a regression.
+    - In training, an unknown tag before it is replaced by its probability given the features alone,
+      from such a regression.
     - In prediction, the tags before it are replaced by their probabilities in the same chain: no
       samples are drawn, so a prediction does not depend on chance.
     - :meth:`complete` puts the known tags in their places. A tag informs only those after it in a
-      chain, so that each known tag speaks for another in about half of the chains.
+      chain, so each known tag informs another in about half of the chains.
 
     A tag whose known labels are all 0 or all 1 has the same probability for every clip,
     (positives + 1) / (known + 2).
@@ -283,7 +282,7 @@ class ChainTagger(SolvedTagger):
 
     @property
     def params_(self) -> ChainParams:
-        """The parameters for features as given."""
+        """The parameters for raw features."""
         self._check_linear_in_features("params_")
         W = self._params.W / self._scaling.scale
         return ChainParams(W, self._params.V, self._params.d - W @ self._scaling.mean)
@@ -307,7 +306,7 @@ class ChainTagger(SolvedTagger):
 
 
 def _fit_chains(X: Floats, Y: Floats, orders: Places, l2: float) -> ChainParams:
-    """All regressions of all chains at once, for they depend on labels and not on one another."""
+    """All regressions of all chains at once, since they depend on labels and not on each other."""
     n_chains, n_tags = orders.shape
     solvable = has_minimum(Y)
     W = np.zeros((n_chains, n_tags, X.shape[1]))
@@ -315,7 +314,7 @@ def _fit_chains(X: Floats, Y: Floats, orders: Places, l2: float) -> ChainParams:
     d = np.tile(base_log_odds(Y), (n_chains, 1))
     if solvable.any():
         filled, unknown = Y, np.isnan(Y)
-        if unknown.any():  # what is unknown becomes its probability
+        if unknown.any():  # an unknown label becomes its probability
             alone = fit_linear(X, Y, l2)
             filled = np.where(unknown, expit(X @ alone.W.T + alone.d), Y)
         place = np.argsort(orders, axis=1)
@@ -353,9 +352,9 @@ def _run_chains(params: ChainParams, orders: Places, X: Floats, known: Floats) -
 def pair_rates(Y: Floats, smoothing: float) -> tuple[Doubles, Doubles]:
     """p(y_k = 1 | y_j = 1) and p(y_k = 1 | y_j = 0), (C, C) each, at [j, k].
 
-    Shares among the clips on which both tags are known, and ``smoothing`` more with k's rate. A
-    label that is a probability counts as so much of a tag: of two such labels of a clip, the
-    expected number of both is their product, as if they were independent.
+    Shares among the clips for which both tags are known, plus ``smoothing`` clips with k's rate. A
+    label that is a probability counts in proportion: if both labels of a clip are, their product
+    counts as both, as if they were independent.
     """
     known = ~np.isnan(Y)
     present = np.where(known, Y, 0.0).astype(np.float64)
@@ -368,7 +367,7 @@ def pair_rates(Y: Floats, smoothing: float) -> tuple[Doubles, Doubles]:
 
 
 class CooccurrenceParams(NamedTuple):
-    """How often tags hold, and how often beside another."""
+    """How often tags hold, and how often together with another."""
 
     rates: Floats  # (C,): p(y_j = 1)
     beside: Floats  # (C, C): p(y_j = 1 | y_k = 1) at [k, j]
@@ -376,7 +375,7 @@ class CooccurrenceParams(NamedTuple):
 
 @estimator
 class CooccurrenceTagger(SolvedTagger):
-    """Co-occurrence: a tag is as likely as it is on the clips with a tag that is known.
+    """Co-occurrence: a tag is as likely as among the clips that have the known tag.
 
     It does not use the features: without a true tag, every clip has the tags' shares among all
     clips. Tags known to be absent are not used either; :class:`NaiveBayesTagger` uses them.
@@ -444,18 +443,18 @@ class NaiveBayesParams(NamedTuple):
     W: Floats  # (C, D)
     d: Floats  # (C,)
     L: Floats  # (C, C): log p(y_k = 1 | y_j = 1) / p(y_k = 1 | y_j = 0) at [k, j]
-    M: Floats  # (C, C): the same of y_k = 0
+    M: Floats  # (C, C): the same for y_k = 0
 
 
 @estimator
 class NaiveBayesTagger(SolvedTagger):
     """Naive Bayes: every known tag changes the odds of the others by its likelihood ratio.
 
-    The odds of a tag before any is known are those of :class:`LogisticTagger` with
-    ``solver="newton"``, or without ``use_features`` those of its share among all clips. A tag known
-    to be absent counts as one known to be present does. "Naive": the known tags are taken to be
-    independent of one another, and of the features, given the tag in question. They are not, so
-    that with many of them the odds go too far; ``evidence_weight`` takes them back.
+    Before any tag is known, a tag's odds are those of :class:`LogisticTagger` with
+    ``solver="newton"``, or without ``use_features`` those of its share among all clips. Tags known
+    to be absent count just like tags known to be present. "Naive": the known tags are assumed to be
+    independent of each other, and of the features, given the tag in question. They are not, so with
+    many of them the odds go too far; ``evidence_weight`` reduces that.
 
     Parameters
     ----------

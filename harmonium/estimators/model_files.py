@@ -1,4 +1,4 @@
-"""Model files, and how a stored model answers. NumPy is enough: no JAX, no scikit-learn.
+"""Model files, and how a stored model predicts. NumPy is enough: no JAX, no scikit-learn.
 
 A model is a file, or bytes, of safetensors whose metadata is JSON. Nothing in it is executed.
 """
@@ -20,15 +20,15 @@ from harmonium.errors import DataError, ModelFileError
 from harmonium.files import PathLike, check_writable, write_atomically
 
 FORMAT = 1  # version of the format; a model with a higher one is refused
-MAX_SCALED = 1e30  # of features; the sums of larger ones would overflow single precision
-MIN_SLOPE = 0.1  # of the correction, which never reverses the order of the clips
-MAX_LOG_ODDS = 16.0  # of probabilities of 0 and 1; single precision has none farther from 0.5
+MAX_SCALED = 1e30  # of a feature; sums of larger ones would overflow single precision
+MIN_SLOPE = 0.1  # smallest slope of the correction, so that it never reverses the order of clips
+MAX_LOG_ODDS = 16.0  # for probabilities of 0 and 1; single precision has none farther from 0.5
 STEPS = {"cd": 1, "mean_field": 5, "lbp": 10, "multi_prediction": 3}  # training steps by default
 MAX_STEPS = 10_000  # of inference
 BLOCK = 2**24  # numbers in one block of a table
 
 _KEY = "harmonium"
-_AGAIN = "Train and save the model again, or take a copy that is whole."
+_AGAIN = "Train and save the model again, or use an intact copy."
 
 _Precision = TypeVar("_Precision", bound=np.floating)
 
@@ -56,9 +56,7 @@ def from_bytes(
         raise ModelFileError(f"{name} is a safetensors file, but not a Harmonium model.")
     version = description.get("format") if isinstance(description, dict) else None
     if not isinstance(version, int) or version < 1:
-        raise ModelFileError(
-            f"{name} does not say which format of Harmonium models it has, or is damaged. {way_out}"
-        )
+        raise ModelFileError(f"{name} does not name its model format, or is damaged. {way_out}")
     if version > FORMAT:
         raise ModelFileError(
             f"{name} was written by a newer version of Harmonium "
@@ -91,7 +89,7 @@ def sigmoid(x: NDArray[_Precision]) -> NDArray[_Precision]:
 
 
 def log_odds(p: NDArray[_Precision], smallest: float = 0.0) -> NDArray[_Precision]:
-    """log(p / (1 - p)), of probabilities limited to [smallest, 1 - smallest]; ±∞ without limit."""
+    """log(p / (1 - p)), with p limited to [smallest, 1 - smallest]; without a limit, up to ±∞."""
     limited = np.clip(p, smallest, 1 - smallest) if smallest else p
     with np.errstate(divide="ignore"):
         return np.log(limited) - np.log1p(-limited)
@@ -113,11 +111,11 @@ NORMAL = np.linspace(-3.0, 3.0, 61)  # standard normal values that quantiles are
 
 
 class Scaling(NamedTuple):
-    """x ← (x - mean) / scale, by feature; then x ← x / ‖x‖, by clip, where the norm is to be 1.
+    """x ← (x - mean) / scale, by feature; then x ← x / ‖x‖, by clip, if the norm should be 1.
 
-    Where there are knots, the quantiles of each feature are first mapped to those of the normal
-    distribution: a feature at ``knots[i]`` becomes ``NORMAL[i]``, and what lies between follows
-    linearly. Mean and scale are then those of what is mapped.
+    With knots, the quantiles of each feature are first mapped to those of the normal distribution:
+    a feature at ``knots[i]`` becomes ``NORMAL[i]``, with linear interpolation in between. Mean and
+    scale then apply to the mapped features.
     """
 
     mean: Doubles  # (D,)
@@ -127,18 +125,18 @@ class Scaling(NamedTuple):
 
     @property
     def linear(self) -> bool:
-        """Whether weights of scaled features can be given as weights of the features."""
+        """Whether weights for scaled features can be turned into weights for raw features."""
         return not self.unit_norm and self.knots is None
 
     @property
     def of_words(self) -> bool:
-        """Whether features are weighted as words are: not centred, and some more than others."""
+        """Whether features are weighted like words: not centred, and some more than others."""
         return self.unit_norm and not self.mean.any() and bool((self.scale != 1).any())
 
     def __call__(self, X: Numbers) -> Floats:
-        """Scaled in double precision, given in single; shape (N, D). A row of zeros stays."""
+        """Scaled in double precision, returned in single; shape (N, D). A row of zeros stays."""
         result, first = np.empty(X.shape, np.float32), 0
-        for block in blocks(X):  # in double precision, all of it would take four times the memory
+        for block in blocks(X):  # all of it in double precision would take four times the memory
             scaled = (self.mapped(block) - self.mean) / self.scale
             wrong = np.argwhere(~(np.abs(scaled) <= MAX_SCALED))
             if len(wrong):
@@ -167,7 +165,7 @@ class Scaling(NamedTuple):
         return mapped
 
     def inverse(self, X: Floats) -> Doubles:
-        """Features from scaled ones, but for their norm."""
+        """Features from scaled ones, except for their norm."""
         found = X.astype(np.float64) * self.scale + self.mean
         if self.knots is None:
             return found
@@ -175,7 +173,7 @@ class Scaling(NamedTuple):
         return np.stack([np.interp(x, NORMAL, knots) for x, knots in columns], axis=1)
 
     def arrays(self) -> Arrays:
-        """The scaling as a model file has it; whether the norm is 1 stands in the description."""
+        """The scaling in the form of a model file; the description says whether the norm is 1."""
         knots = {} if self.knots is None else {"scaling.knots": self.knots}
         return {"scaling.mean": self.mean, "scaling.scale": self.scale} | knots
 
@@ -198,7 +196,7 @@ def stored_scaling(arrays: Arrays, about: Mapping[str, Any]) -> Scaling:
 def chosen_inference(
     parameters: Mapping[str, Any],
 ) -> tuple[Literal["lbp", "mean_field", "gibbs", "exact"], int]:
-    """The method and the steps that ``inference`` and ``inference_steps`` of an estimator mean.
+    """The method and steps that an estimator's ``inference`` and ``inference_steps`` mean.
 
     A model trained by multi-prediction predicts best with as many mean-field steps as in training.
     All others use belief propagation.
@@ -232,7 +230,7 @@ class Recalibration(NamedTuple):
         return sigmoid(offset + slope * limited_log_odds(P)).astype(np.float32)
 
     def arrays(self) -> Arrays:
-        """The correction as a model file has it."""
+        """The correction in the form of a model file."""
         return dict(zip(_RECALIBRATION, self, strict=True))
 
 
@@ -247,7 +245,7 @@ def stored_recalibration(arrays: Arrays, n_tags: int) -> Recalibration | None:
         return None
     found = Recalibration(*(finite_array(arrays, name) for name in _RECALIBRATION))
     if [part.shape for part in found] != [(n_tags,), (n_tags,), (2,), (2,)]:
-        raise ValueError("its recalibration is not one of its tags")
+        raise ValueError("its recalibration does not fit its tags")
     return found
 
 
@@ -274,18 +272,18 @@ def limited_log_odds(P: Floats) -> Doubles:
 
 
 class StoredEstimator(ABC):
-    """The part of an estimator that saves and loads it. A subclass says what it has learnt."""
+    """Saves and loads an estimator. A subclass says what it has learnt."""
 
     _param_type: ClassVar[Any]  # NamedTuple of the parameter arrays
     _params: Any
 
     @abstractmethod
     def _learnt(self) -> tuple[Arrays, dict[str, Any]]:
-        """Arrays, and a description that JSON can hold, of what was learnt besides ``_params``."""
+        """What was learnt besides ``_params``: arrays, and a description that JSON can hold."""
 
     @abstractmethod
     def _restore(self, arrays: Arrays, about: dict[str, Any]) -> None:
-        """Take back what ``_learnt`` gave; LookupError, TypeError or ValueError if damaged."""
+        """Restore what ``_learnt`` returned; LookupError, TypeError or ValueError if damaged."""
 
     @abstractmethod
     def _shapes(self) -> dict[str, tuple[int, ...]]:
@@ -295,7 +293,7 @@ class StoredEstimator(ABC):
         return hasattr(self, "_params")
 
     def _check_shapes(self) -> None:
-        """Refuse parameters other than the settings ask for."""
+        """Refuse parameters that do not match the settings."""
         found = {name: array.shape for name, array in self._params._asdict().items()}
         wanted = self._shapes()
         if found != wanted:
@@ -312,7 +310,7 @@ class StoredEstimator(ABC):
         write_model(path, *self._described())
 
     def to_bytes(self, more: Mapping[str, NDArray[Any]] | None = None) -> bytes:
-        """What ``save`` writes; ``more`` arrays are kept with it, and left alone by ``load``."""
+        """What ``save`` writes; ``more`` arrays are stored with it, and ``load`` ignores them."""
         arrays, about = self._described()
         return to_bytes(arrays | dict(more or {}), about)
 
@@ -323,7 +321,7 @@ class StoredEstimator(ABC):
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Self:
-        """A fitted model from what ``to_bytes`` gave."""
+        """A fitted model from the bytes of ``to_bytes``."""
         return cls._from_parts(*from_bytes(data), name="The model")
 
     def _described(self) -> tuple[Arrays, dict[str, Any]]:
@@ -362,7 +360,7 @@ class StoredEstimator(ABC):
             model._check_shapes()
         except (AttributeError, LookupError, TypeError, ValueError, OverflowError) as error:
             raise ModelFileError(
-                f"{name} does not hold a whole model ({type(error).__name__}: {error}). "
+                f"{name} does not hold a complete model ({type(error).__name__}: {error}). "
                 "Save the model again, or use an intact copy."
             ) from None
         return model
@@ -383,7 +381,7 @@ def load_model(path: PathLike) -> Any:
 
 
 def _json_value(value: Any) -> Any:
-    """A parameter as JSON has it: NumPy's numbers as Python's, a random generator as None."""
+    """A parameter for JSON: NumPy's numbers become Python's, a random generator becomes None."""
     if isinstance(value, np.generic):
         return value.item()
     if isinstance(value, tuple | list | np.ndarray):
@@ -392,7 +390,7 @@ def _json_value(value: Any) -> Any:
 
 
 def typed_array(arrays: Arrays, name: str, dtype: Any = np.float64) -> NDArray[Any]:
-    """The array of that name, if it has that type."""
+    """The array with this name, if it has this type."""
     array = arrays[name]
     if array.dtype != dtype:
         raise TypeError(f"{name} must hold {np.dtype(dtype)}, not {array.dtype}")
@@ -400,7 +398,7 @@ def typed_array(arrays: Arrays, name: str, dtype: Any = np.float64) -> NDArray[A
 
 
 def finite_array(arrays: Arrays, name: str, dtype: Any = np.float64) -> NDArray[Any]:
-    """The array of that name, if it has that type and no number in it is NaN or infinite."""
+    """The array with this name, if it has this type and all its numbers are finite."""
     array = typed_array(arrays, name, dtype)
     if not np.isfinite(array).all():
         raise ValueError(f"{name} must hold finite numbers")
@@ -408,21 +406,21 @@ def finite_array(arrays: Arrays, name: str, dtype: Any = np.float64) -> NDArray[
 
 
 def rounded_to_half(array: NDArray[Any]) -> NDArray[Any]:
-    """An array of single precision rounded to what half precision holds; too large ones stay."""
+    """A single-precision array rounded to half precision, unless its numbers are too large."""
     with np.errstate(over="ignore"):
         half = array.astype(np.float16).astype(np.float32)
     return np.where(np.isfinite(half), half, array)
 
 
 def stored_parameter(arrays: Arrays, name: str) -> Floats:
-    """A parameter in single precision, of a model file that may have it in half."""
+    """A parameter in single precision, from a file that may store it in half precision."""
     half = arrays[name].dtype == np.float16
     array = finite_array(arrays, name, np.float16 if half else np.float32)
     return array.astype(np.float32, copy=False)
 
 
 def array_of_names(values: Any) -> NDArray[Any]:
-    """Names as ``fit`` keeps them: an object array of strings, or integers."""
+    """Names in the form that ``fit`` keeps: an object array of strings, or integers."""
     kinds = {type(value) for value in values} if isinstance(values, list) else set()
     if kinds not in ({str}, {int}):
         raise TypeError(f"expected a list of names or of numbers, not {values!r:.80}")

@@ -1,4 +1,4 @@
-"""The models with hidden units: the RBMs, and the multi-layer perceptron beside them."""
+"""The models with hidden units: the RBMs and the multi-layer perceptron."""
 
 from abc import abstractmethod
 from typing import Any, Literal
@@ -59,7 +59,7 @@ class RBMTagger(GradientTagger):
     )
     inference: InferenceMethod = parameter(
         """How p(y_j = 1 | x) is computed: by loopy belief propagation, mean field, Gibbs sampling,
-        or enumeration ("exact": of at most 20 hidden units or 20 tags). "auto" is mean field for a
+        or enumeration ("exact", for at most 20 hidden units or 20 tags). "auto" is mean field for a
         model trained by "multi_prediction", and belief propagation for all others.""",
         default="auto",
     )
@@ -74,20 +74,20 @@ class RBMTagger(GradientTagger):
         default=0.5,
     )
     tolerance: NotNegative = parameter(
-        "Inference has converged when no probability of a clip changes by more.", default=1e-3
+        "Inference has converged when none of a clip's probabilities changes by more.", default=1e-3
     )
     n_jobs: Jobs | None = parameter(
         "Threads that predict; None means 1, -1 one for each core.", default=None
     )
     l2_tags: NotNegative | None = parameter(
         """Strength of the ℓ2 penalty on U, the weights between tags and hidden units; None means
-        ``l2``, which otherwise is that of W alone.""",
+        ``l2``, which otherwise applies to W alone.""",
         default=None,
     )
 
     @property
     def params_(self) -> Params:
-        """The parameters for features as given: σ(c + Wx + Uy) with x a row of X."""
+        """The parameters for raw features: σ(c + Wx + Uy) with x a row of X."""
         self._check_linear_in_features("params_")
         U, W, V, c, d = Params(*self._params[:5])
         W = W / self._scaling.scale
@@ -113,7 +113,7 @@ class RBMTagger(GradientTagger):
         the diagnostics are those of the member that is furthest from converged.
 
         The diagnostics say which method found a clip's marginals in the end, how far they are from
-        converged, and whether that is within ``tolerance``. ``y`` as for :meth:`complete`. These
+        convergence, and whether that is within ``tolerance``. ``y`` as for :meth:`complete`. These
         are the model's own marginals, whether or not ``calibrate`` corrects those of
         ``predict_proba`` and :meth:`complete`.
         """
@@ -164,7 +164,7 @@ class RBMTagger(GradientTagger):
         return infer(Params(*params[:5]), X, none, Y, options)
 
     def _input_variance(self) -> float:
-        """Variance of each input of the Gaussian RBM: that of scaled features, or 1."""
+        """Variance of each input of the Gaussian RBM: the scaled features' variance, or 1."""
         scaled = self.scale_features != "none" or self.unit_norm
         return 1 / len(self._scaling.mean) if scaled else 1.0
 
@@ -180,7 +180,7 @@ class RBMTagger(GradientTagger):
 
     @abstractmethod
     def _objective(self) -> gradients.Gradient:
-        """The gradient to descend with labels of 0 and 1."""
+        """The gradient for labels of 0 and 1."""
 
 
 @estimator
@@ -188,8 +188,8 @@ class DiscriminativeRBM(RBMTagger):
     """Predicts the tags of a clip from its features, and from the tags already known.
 
     A conditional RBM p(y, h | x) ∝ exp(hᵀUy + hᵀWx + dᵀy + cᵀh) trained to maximise
-    log p(y | x). Its binary hidden units tie the tags to the features and to one another, so that
-    :meth:`complete` can use what is known of a clip's tags to infer the others.
+    log p(y | x). Its binary hidden units tie the tags to the features and to each other, so that
+    :meth:`complete` can use a clip's known tags to infer the others.
 
     Parameters
     ----------
@@ -204,7 +204,7 @@ class DiscriminativeRBM(RBMTagger):
     References
     ----------
     Mandel, Pascanu, Larochelle, Bengio (2011). Autotagging music with conditional restricted
-    Boltzmann machines. arXiv:1103.2832. Where this differs from it is in docs/model.md.
+    Boltzmann machines. arXiv:1103.2832. docs/model.md says where this differs from the paper.
 
     Examples
     --------
@@ -222,9 +222,9 @@ class DiscriminativeRBM(RBMTagger):
         """How the gradient is approximated: by contrastive divergence, mean-field contrastive
         divergence, loopy belief propagation, or as the exact gradient of the pseudo-likelihood.
         "multi_prediction" trains for the questions asked later: some tags of each clip are
-        observed, and the cross-entropy of the others descends through the mean-field steps that
-        predict them. Early stopping then goes by the mean of two AUCs: with no tag observed, and
-        with half of them.""",
+        observed, and the cross-entropy of the others is minimised through the mean-field steps that
+        predict them. Early stopping then uses the mean of two AUCs: with no tag observed, and with
+        half of them.""",
         default="multi_prediction",
     )
     training_steps: Count | None = parameter(
@@ -238,16 +238,16 @@ class DiscriminativeRBM(RBMTagger):
         default="data",
     )
     likelihood_weight: NotNegative = parameter(
-        """With "multi_prediction", the weight of an added -log p(y | x), whose gradient is that of
+        """With "multi_prediction", the weight of an added -log p(y | x), whose gradient comes from
         contrastive divergence with 5 sweeps; 0 leaves it out.""",
         default=0.0,
     )
     l2: NotNegative = parameter(default=0.3)
     l2_tags: NotNegative | None = parameter(default=0.03)
     n_models: Count = parameter(
-        """Members of the model. The clips are divided into that many folds; each member learns from
+        """Members of the model. The clips are divided into this many folds; each member learns from
         all folds but one and stops early on that one. Their log-odds are averaged. With an
-        ``eval_set`` there is one member.""",
+        ``eval_set``, there is one member.""",
         default=5,
     )
     scale_features: ScaleFeatures = parameter(default="auto")
@@ -263,7 +263,7 @@ class DiscriminativeRBM(RBMTagger):
 
     @property
     def _judged_by_completion(self) -> bool:
-        """A model trained for questions with some tags observed is judged by such, too."""
+        """A model trained for questions with some tags observed is also judged by these."""
         return self.training == "multi_prediction"
 
     def _objective(self) -> gradients.Gradient:
@@ -307,7 +307,7 @@ class GenerativeRBM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RBMTagger
         """(X, y) drawn from p(y, x) by independent Gibbs chains of ``steps`` sweeps each.
 
         X is (n_samples, n_features), in the units of the features; y is (n_samples, n_tags). With
-        ``unit_norm`` the model knows clips of norm 1 after scaling, and draws such.
+        ``unit_norm`` the model knows only clips of norm 1 after scaling, and draws such clips.
         """
         check_is_fitted(self)
         if n_samples < 1 or steps < 1:
@@ -325,7 +325,7 @@ class GenerativeRBM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RBMTagger
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.transformer_tags.preserves_dtype = []  # what comes out is always float32
+        tags.transformer_tags.preserves_dtype = []  # the output is always float32
         return tags
 
     @property
@@ -377,7 +377,7 @@ class MLPTagger(GradientTagger):
         return mlp_logits
 
     def _probabilities(self, X: Floats) -> Floats:
-        # in double precision the place of a clip among the others cannot change its result
+        # in double precision, a clip's position cannot change its result
         with jax.enable_x64(True):
             wide = jax.tree.map(np.float64, self._params)
             return self._validation_scores(wide, X.astype(np.float64)).astype(np.float32)
@@ -422,7 +422,7 @@ def first_weights(model: Any, rng: Rng, clips: LabelledClips) -> tuple[Doubles, 
     """U and W, small and random, c = 0, and d at the tags' log-odds: p(y) is the base rate."""
     n, scale = (300, 1.0) if model._scaling.of_words else (100, 0.3)
     n, scale = model.n_hidden or n, scale if model.init_scale is None else model.init_scale
-    # nothing is learnt of a feature that is constant: its later values must not matter
+    # nothing is learnt about a constant feature: its later values must not matter
     spans = [(block.min(axis=0), block.max(axis=0)) for block in model_files.blocks(clips.X)]
     varies = np.max([top for _, top in spans], axis=0) > np.min([s for s, _ in spans], axis=0)
     U = rng.normal(0, 0.01, (n, clips.Y.shape[1]))

@@ -1,13 +1,13 @@
 """Logistic regression of many tags at once, to convergence, by Newton's method.
 
-Finds, for every tag j on its own, the minimum of
+Finds, for every tag j separately, the minimum of
 
     (1/N) Σ_{i known} [log(1 + e^{o_ij}) - y_ij o_ij] + (λ/2) |w_j|²,      o_ij = d_j + w_j x_i
 
-The tags share the features, so that each step is a few products of the feature matrix with a matrix
-of one column per tag. Newton's equations are solved by conjugate gradients along the principal axes
-of the features: there the Hessian Xᵀ diag(s) X + λ of every tag is nearly diagonal, and a few steps
-are enough.
+The tags share the features, so each step is a few products of the feature matrix with a matrix that
+has one column per tag. Newton's equations are solved by conjugate gradients along the principal
+axes of the features: there the Hessian Xᵀ diag(s) X + λ of every tag is nearly diagonal, and a few
+steps are enough.
 """
 
 from typing import NamedTuple
@@ -19,13 +19,13 @@ from scipy.special import expit
 from harmonium.arrays import Doubles, Floats, Mask, Places
 
 MAX_NEWTON, MAX_CG, MAX_HALVINGS = 100, 200, 40
-ACCURACY = 0.1  # of the solution of Newton's equations: the error falls so much with each step
+ACCURACY = 0.1  # of the solution of Newton's equations: each step reduces the error by this
 TOLERANCE = 1e-5
-LEFT = 3 * ACCURACY  # of a step, for the next one: the accuracy above is in another norm
-BLOCK = 2**22  # entries of a (clips, tags) array that are solved at a time: 32 MiB
+LEFT = 3 * ACCURACY  # of a step, for the next: the accuracy above is in another norm
+BLOCK = 2**22  # entries of a (clips, tags) array to solve at a time: 32 MiB
 TINY = 1e-300
 MIN_VARIANCE = 1e-12  # relative to the largest; less is rounding error in single precision
-SMALL, LARGE = np.float32(1e-30), 1e15  # in single precision, whose squares it holds, too
+SMALL, LARGE = np.float32(1e-30), 1e15  # in single precision, which also holds its square
 
 
 class _Problem(NamedTuple):
@@ -53,12 +53,12 @@ def logistic_regressions(
 ) -> tuple[Doubles, Doubles, Doubles, Mask]:
     """The regressions of the columns of Y (N, C), from 0 to 1 or NaN, on X (N, D).
 
-    Gives the weights W (C, D) of X, V (C, M) of ``more`` and d (C,), and which are solved, (C,).
-    The known labels of a column are neither all 0 nor all 1.
-    ``more`` is (N, M), further columns; regression j uses those with ``allowed[j]``, (C, M), and
-    their weights have the same penalty. A regression is done when the next step would change its
-    weights by less than `TOLERANCE` of their length, and the log-odds of every clip by less than
-    it. That step is not taken: it would be at most the share `LEFT` of the last one.
+    Returns the weights W (C, D) of X, V (C, M) of ``more`` and d (C,), and which are solved, (C,).
+    A column's known labels are neither all 0 nor all 1. ``more`` is (N, M), additional columns;
+    regression j uses those with ``allowed[j]``, (C, M), and their weights have the same penalty. A
+    regression is done when the next step would change its weights by less than `TOLERANCE` of their
+    length, and every clip's log-odds by less than `TOLERANCE`. That step is not taken: it would be
+    at most a share `LEFT` of the last one.
     """
     Z, B, mean, variance = principal_axes(X)
     # in units of the largest deviation, single precision holds features of any scale
@@ -92,11 +92,12 @@ def logistic_regressions(
 
 
 def principal_axes(X: Doubles) -> tuple[Doubles, Doubles, Doubles, Doubles]:
-    """X - mean = Z Bᵀ with uncorrelated columns; where D > N, without what no clip varies in.
+    """X - mean = Z Bᵀ with uncorrelated columns; if D > N, without directions in which no clip
+    varies.
 
     A minimum has no weight in a direction in which no clip differs from the mean, and |w|² is the
-    same in any orthonormal basis. Gives Z (N, R), B (D, R) with orthonormal columns, the mean (D,)
-    and the variances (R,); R = min(N, D).
+    same in any orthonormal basis. Returns Z (N, R), B (D, R) with orthonormal columns, the mean
+    (D,) and the variances (R,); R = min(N, D).
     """
     mean = X.mean(axis=0)
     Z, B = X - mean, None
@@ -116,18 +117,18 @@ def _minimise(problem: _Problem) -> tuple[Doubles, Mask]:
     open_ = np.arange(theta.shape[1])
     for _ in range(MAX_NEWTON):
         theta[:, open_], left = _newton_step(problem.take(open_), theta[:, open_])
-        open_ = open_[~(left <= TOLERANCE)]  # not a number is not the end
+        open_ = open_[~(left <= TOLERANCE)]  # NaN does not count as converged
         if not len(open_):
             break
     return theta, ~np.isin(np.arange(theta.shape[1]), open_)
 
 
 def _newton_step(problem: _Problem, theta: Doubles) -> tuple[Doubles, Doubles]:
-    """θ - t H⁻¹g for each regression, with the t of a line search; and how far it is from the end.
+    """θ - t H⁻¹g for each regression, with t from a line search; and how far it is from converged.
 
     That is the length of the step, before it is shortened, relative to the weights', or the largest
-    change of a clip's log-odds if that is more; of a whole step, the part that its solution leaves
-    open. It counts as 0 where log-odds change by rounding only.
+    change in a clip's log-odds if that is more; for a whole step, the part that its solution leaves
+    open. It counts as 0 if log-odds only change by rounding.
     """
     o = problem.G @ theta
     p = expit(o)
@@ -135,7 +136,7 @@ def _newton_step(problem: _Problem, theta: Doubles) -> tuple[Doubles, Doubles]:
     gradient *= problem.allowed
     step, along, solved = _solve(problem, problem.weight * p * (1 - p), gradient)
     t = _line_search(problem, theta, step, o, along, (gradient * step).sum(axis=0))
-    # the last weight is the offset, which may be large beside the others
+    # the last weight is the offset, which may be much larger than the others
     change = np.sqrt(_squares(step[:-1]) / np.maximum(_squares(theta[:-1] + t * step[:-1]), TINY))
     moved = np.abs(along).max(axis=0)
     left = np.where((t == 1) & solved, LEFT, 1.0) * np.maximum(change, moved)
@@ -149,12 +150,12 @@ def _squares(columns: Doubles) -> Doubles:
 def _solve(problem: _Problem, s: Doubles, gradient: Doubles) -> tuple[Doubles, Doubles, Mask]:
     """Conjugate gradients for H δ = -g, H = Gᵀ diag(s) G + λ, for every regression.
 
-    Returns δ and Gδ, and for which regressions δ is as accurate as it should be. The preconditioner
-    is the diagonal that H has if s does not depend on the clip. It is 0 where a regression may not
-    use a column, and so δ stays 0 there.
+    Returns δ and Gδ, and for which regressions δ is accurate enough. The preconditioner is the
+    diagonal that H has if s does not depend on the clip. It is 0 where a regression may not use a
+    column, so δ stays 0 there.
     """
     G = problem.single
-    unit = np.sqrt(_squares(gradient)) + TINY  # so that single precision has no small numbers
+    unit = np.sqrt(_squares(gradient)) + TINY  # so that no number is too small for single precision
     variance = np.maximum(problem.variance, MIN_VARIANCE)
     inverse = problem.allowed / (s.sum(axis=0) * variance + problem.penalty + TINY)
     scale, share, penalty = _single(inverse), _single(s), _single(problem.penalty)
@@ -165,9 +166,9 @@ def _solve(problem: _Problem, s: Doubles, gradient: Doubles) -> tuple[Doubles, D
     size = (residual * z).sum(axis=0)
     enough = ACCURACY**2 * size
     solved = np.zeros(len(size), bool)
-    open_ = np.arange(len(size))  # the regressions that the arrays in the loop are of
+    open_ = np.arange(len(size))  # the regressions that the arrays in the loop hold
     for _ in range(MAX_CG):
-        # The BLAS was seen, very rarely, to flag a product of finite numbers as invalid. If one is
+        # Very rarely, the BLAS flags a product of finite numbers as invalid. If a product is
         # not finite, its regression gets no step here and counts as not solved.
         with np.errstate(invalid="ignore"):
             G_direction = G @ direction
@@ -198,9 +199,9 @@ def _single(values: Doubles) -> Floats:
 def _line_search(
     problem: _Problem, theta: Doubles, step: Doubles, o: Doubles, along: Doubles, slope: Doubles
 ) -> Doubles:
-    """The longest t of 1, 1/2, 1/4, ... that lowers the objective by enough, for each regression.
+    """For each regression, the largest t of 1, 1/2, 1/4, ... that lowers the objective enough.
 
-    No product with G is needed, for the log-odds are o + t Gδ.
+    No product with G is needed, since the log-odds are o + t Gδ.
     """
 
     sign = np.where(problem.y > 0.5, -1.0, 1.0)
@@ -215,7 +216,7 @@ def _line_search(
     t = np.ones(theta.shape[1])
     start = objective(np.zeros_like(t))
     for _ in range(MAX_HALVINGS):
-        # what is lost in rounding must not shorten the last steps
+        # rounding errors must not shorten the last steps
         short = objective(t) > start + 1e-4 * t * slope + 1e-12 * np.abs(start)
         if not short.any():
             break

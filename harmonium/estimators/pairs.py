@@ -1,4 +1,4 @@
-"""Pairs of a user and a clip: the smoother's inputs and what it says about them, without JAX.
+"""Pairs of a user and a clip: the smoother's inputs and results, without JAX.
 
 The inputs are the others' tags u and the row numbers a. This module also reads triples in their
 various forms, chooses the vocabulary, and stores both in a model file.
@@ -23,17 +23,17 @@ from harmonium.errors import DataError, DataWarning, did_you_mean
 from harmonium.estimators.model_files import log_odds
 
 PARTS = ("user", "track", "clip")
-PRIOR_PAIRS = 30.0  # how many pairs of user and clip the model of related tags counts for
+PRIOR_PAIRS = 30.0  # the model of related tags counts as this many pairs of user and clip
 
 _NAMES = ("users", "items", "tracks", "tags")
 
 
 class Others(NamedTuple):
-    """How the others' tags become u: (counts - n p) / (n + k), each tag over its spread.
+    """How the others' tags become u: (counts - n p) / (n + k), divided by each tag's spread.
 
     n others gave these counts, p are the tags' rates over all pairs, and k is the weight of a prior
-    in users: the mean of few is drawn to the rates. Nobody's tags are u = 0, which stands for the
-    rates. With k = 0 it is the mean of the others itself, less the rates.
+    in users: the mean of a few is pulled towards the rates. Without other users, u = 0, which
+    stands for the rates. With k = 0 it is the others' mean itself, less the rates.
     """
 
     rates: Floats  # (C,)
@@ -51,15 +51,15 @@ class Others(NamedTuple):
 class Conditions(NamedTuple):
     """What turns a user and a clip into the model's inputs."""
 
-    names: tuple[str, ...]  # which of PARTS have rows in V, one part after the other
+    names: tuple[str, ...]  # which of PARTS have rows in V, one part after another
     sizes: tuple[int, ...]  # how many each has
     others: Others | None  # None: the singly conditional model
 
     def __call__(self, data: Conditioning, user: Codes, item: Codes) -> tuple[Floats, Codes]:
         """u (N, C or 0) and a (N, S) of users for items, each (N,).
 
-        u has the tags of the users of an item in ``data`` except the user's own. A user or an item
-        of -1 is one that is not known.
+        u has the tags that an item's users gave in ``data``, except the user's own. -1 is an
+        unknown user or item.
         """
         known, at = item >= 0, np.maximum(item, 0)
         track = np.where(known, data.item_track[at], -1)
@@ -91,7 +91,7 @@ def conditions_of(
     data: Conditioning, auxiliary: tuple[str, ...], others: Others | None
 ) -> Conditions:
     """The conditions of a model of these pairs."""
-    # Where every track is one clip, tracks would be the clips a second time: they are left out.
+    # If every track is one clip, tracks would just repeat the clips, so they are left out.
     tracks_are_clips = len(data.tracks) == len(data.items) and "clip" in auxiliary
     sizes = {"user": len(data.users), "track": len(data.tracks), "clip": len(data.items)}
     kept = [n for n in PARTS if n in auxiliary and not (n == "track" and tracks_are_clips)]
@@ -99,12 +99,12 @@ def conditions_of(
 
 
 def others_of(data: Conditioning, prior_users: float) -> Others:
-    """The rates, and spreads with which u has a norm of about 1, each tag an equal share of it."""
+    """The rates, and spreads that give u a norm of about 1, with an equal share for each tag."""
     rates = tag_rates(data).astype(np.float32)
     plain = Others(rates, np.ones_like(rates), prior_users)
     u = plain(data.counts[data.item] - data.y, data.n_others)
     spread = np.sqrt(np.mean(np.square(u), axis=0))
-    # a tag that hardly anybody has must not become a large number where somebody has it
+    # a tag that hardly anybody gives must not become a large number when somebody does
     least = np.sqrt(rates * (1 - rates) / (1 + len(data)))
     return plain._replace(spread=np.maximum(spread, least) * np.float32(np.sqrt(len(rates))))
 
@@ -116,7 +116,7 @@ def tag_rates(data: Conditioning) -> Doubles:
 
 
 def pair_rows(data: Conditioning, user: Codes, item: Codes) -> Places:
-    """The row of each pair of a user and an item, (N,); -1 where that user has not seen it."""
+    """The row of each pair of user and item, (N,); -1 if that user has not seen it."""
     n_users = max(len(data.users), 1)
     keys = data.item.astype(np.int64) * n_users + data.user
     wanted = item.astype(np.int64) * n_users + user
@@ -131,12 +131,12 @@ def without(data: Conditioning, rows: Places) -> Conditioning:
 
 
 def _kept(rows: sp.csr_array, keep: Mask) -> sp.csr_array:
-    """The rows with those not kept made 0."""
+    """The rows, set to 0 where not kept."""
     return sp.diags_array(keep.astype(np.float32)).tocsr() @ rows
 
 
 def read_any_triples(triples: Any) -> Triples:
-    """Triples as they are, of a file, of a frame with these columns, or of three sequences."""
+    """Triples as given, or from a file, a frame with these columns, or three sequences."""
     if isinstance(triples, Triples):
         found = triples
     elif isinstance(triples, str | os.PathLike):
@@ -159,7 +159,7 @@ def read_any_triples(triples: Any) -> Triples:
             f"tag, or three sequences (users, items, tags). Got {type(triples).__name__} instead."
         )
     if not len(found):
-        raise DataError("'triples' must hold at least one (user, item, tag). Got none.")
+        raise DataError("'triples' must hold at least one (user, item, tag). Got an empty table.")
     return found
 
 
@@ -167,7 +167,7 @@ def with_vocabulary(
     triples: Triples, n_tags: int | None, pairs: Pairs | None
 ) -> tuple[Triples, Pairs | None]:
     """The triples of the n most used tags, and who saw what."""
-    # Whoever gave an item only other tags has seen it and given none of these.
+    # Somebody who gave an item only other tags has seen it and given none of these.
     if n_tags is None or n_tags >= len(triples.tags):
         return triples, pairs
     if pairs is None:
@@ -181,8 +181,8 @@ def with_vocabulary(
 
 
 def tag_positions(tags: Any, vocabulary: Sequence[str]) -> list[int]:
-    """Where each tag, as it is or in the usual spelling, is in the vocabulary."""
-    # Those that are not there are left out with a warning; if none is there, that is an error.
+    """The place of each tag, as given or normalised, in the vocabulary."""
+    # Unknown tags are left out with a warning; if all are unknown, that is an error.
     place = {name: i for i, name in enumerate(vocabulary)}
     found: dict[str, int | None] = {}
     for name in [tags] if isinstance(tags, str) else tags:
@@ -200,7 +200,7 @@ def tag_positions(tags: Any, vocabulary: Sequence[str]) -> list[int]:
 
 
 def name_codes(wanted: Any, names: pl.Series, *, name: str) -> Codes:
-    """The code of each name, (n,), -1 for one that is not there; a single name is a list of one."""
+    """The code of each name, (n,), -1 for an unknown name; a single name is a list of one."""
     values = [wanted] if isinstance(wanted, str | int) else wanted
     return codes_in(as_strings(values, name=name), names)
 
@@ -242,7 +242,7 @@ class Smoothed:
 
 
 def changes(data: Conditioning, P: Floats) -> pl.DataFrame:
-    """What `TagSmoother.changes` gives, of smoothed probabilities (n_items, n_tags).
+    """The table of `TagSmoother.changes`, from smoothed probabilities (n_items, n_tags).
 
     Tags filled in come first, the most probable at the top; then those doubted, the least probable
     at the top.
@@ -275,11 +275,11 @@ def changes(data: Conditioning, P: Floats) -> pl.DataFrame:
 def with_counts(
     model: Numbers, said: sp.csr_array, known: list[int], *, present: bool = True
 ) -> Doubles:
-    """The probability of each tag where some are known, (C,): (count + k p) / (n + k).
+    """The probability of each tag given known ones, (C,): (count + k p) / (n + k).
 
     Of all pairs of user and clip, ``said`` (N, C), n have all known tags, or none of them if not
     ``present``; ``count`` of these have the tag. p is what the model says, and k `PRIOR_PAIRS`:
-    counting is best where it can be done, and the model where hardly anybody said so.
+    counting is best if there is enough to count, and the model if there is not.
     """
     found = np.asarray(said[:, known].sum(axis=1)).ravel()
     rows = found == len(known) if present else found == 0
@@ -290,7 +290,7 @@ def with_counts(
 def suggestions(
     tags: pl.Series, given: Numbers, usual: Numbers, known: list[int], n: int
 ) -> pl.DataFrame:
-    """The n most probable tags that are not among the known, from probabilities (C,)."""
+    """The n most probable tags besides the known ones, from probabilities (C,)."""
     order = np.argsort(-given, kind="stable")
     order = order[~np.isin(order, known)][:n]
     return pl.DataFrame(
@@ -299,7 +299,7 @@ def suggestions(
 
 
 def relations(tags: pl.Series, present: Numbers, absent: Numbers, tag: int, n: int) -> pl.DataFrame:
-    """The n largest log-odds ratios above 0, and the n smallest below 0, with a tag and without."""
+    """The n largest log-odds ratios above 0 and the n smallest below 0, with and without a tag."""
     present_odds, absent_odds = (log_odds(p.astype(np.float64), 1e-7) for p in (present, absent))
     change = present_odds - absent_odds
     change[tag] = 0
@@ -333,7 +333,7 @@ def packed_pairs(data: Conditioning) -> Arrays:
 
 
 def unpacked_pairs(arrays: Arrays) -> Conditioning:
-    """What `packed_pairs` was given, if its parts belong together."""
+    """The pairs that `packed_pairs` was given, if the parts fit together."""
     users, items, tracks, tags = (_unpacked_names(arrays, kind) for kind in _NAMES)
     user, item = _codes(arrays, "pairs.user", users), _codes(arrays, "pairs.item", items)
     tag, track = _codes(arrays, "pairs.tags", tags), _codes(arrays, "items.track", tracks)
@@ -349,13 +349,13 @@ def _unpacked_names(arrays: Arrays, kind: str) -> pl.Series:
     text, ends = arrays[f"{kind}.text"].tobytes(), arrays[f"{kind}.ends"].tolist()
     starts = [0, *ends[:-1]]
     if ends and (ends[-1] != len(text) or any(a > b for a, b in zip(starts, ends, strict=True))):
-        raise ValueError(f"its names of {kind} are not whole")
+        raise ValueError(f"its names of {kind} are incomplete")
     found = [text[a:b].decode() for a, b in zip(starts, ends, strict=True)]
     return pl.Series(found, dtype=pl.String)
 
 
 def _codes(arrays: Arrays, name: str, among: pl.Series) -> Codes:
-    """Codes of names, which must be among those there are."""
+    """Codes of names, checked against the names."""
     array = arrays[name]
     if array.dtype != np.int32 or array.ndim != 1:
         raise TypeError(f"{name} must be a column of int32, not {array.dtype}")

@@ -43,7 +43,7 @@ from harmonium.rbm.training import Optimiser, Penalty, Result
 
 RBM = DiscriminativeRBM
 
-MAX_HELD_OUT = 5000  # pairs held out at most: more tell little, and take longer than training
+MAX_HELD_OUT = 5000  # the most held-out pairs: more tell little, and take longer than training
 
 
 @estimator
@@ -52,7 +52,7 @@ class TagSmoother(StoredEstimator, BaseEstimator):
 
     A conditional RBM p(y, h | u, a) ∝ exp(hᵀUy + hᵀWu + yᵀVa + dᵀy + cᵀh): y is one user's tags
     for a clip; u what the *other* users of that clip said, if ``conditioning`` is "other_users"; a
-    who the user is, and which track and clip it is about. A new user has no row in V.
+    who the user is, and which track and clip it is. A new user has no row in V.
 
     u_j = (count of tag j among the n others - n · rate_j) / (n + ``prior_users``), scaled: how much
     more often the others gave the tag than users usually do. It is 0 for a clip without other
@@ -66,7 +66,7 @@ class TagSmoother(StoredEstimator, BaseEstimator):
     ----------
     tags_, items_, users_ : names. params_ : U, W, V, c, d.
     history_ : per epoch "log_likelihood" (a proxy), "validation" and "seconds".
-    best_epoch_, n_iter_ : the epoch that was best, and how many there were.
+    best_epoch_, n_iter_ : the best epoch, and the number of epochs.
     baseline_ : what "validation" would be if every tag had its usual rate.
 
     Examples
@@ -86,7 +86,7 @@ class TagSmoother(StoredEstimator, BaseEstimator):
     )
     auxiliary: Annotated[Sequence[str], "array-like", str] = parameter(
         """Which of "user", "track" and "clip" have rows in V; any of them, or none. Tracks are left
-        out where every track is one clip.""",
+        out if every track is one clip.""",
         default=inputs.PARTS,
         kw_only=False,
     )
@@ -105,8 +105,8 @@ class TagSmoother(StoredEstimator, BaseEstimator):
         "Number of average users added to the other users of a clip.", default=1.0
     )
     tags_l2: NotNegative = parameter(
-        """Strength of the ℓ2 penalty on U, against the sum of the pairs' log-likelihoods, as those
-        below.""",
+        """Strength of the ℓ2 penalty on U, relative to the sum of the pairs' log-likelihoods, like
+        those below.""",
         default=10.0,
     )
     others_l2: NotNegative = parameter("Strength of the ℓ2 penalty on W.", default=1.0)
@@ -122,9 +122,9 @@ class TagSmoother(StoredEstimator, BaseEstimator):
     rows_l1: NotNegative = parameter(
         "Strength of ℓ1 on V, by proximal steps: zeros are exact.", default=0.0
     )
-    others_l1: NotNegative = parameter("Strength of ℓ1 on W, by proximal steps too.", default=0.0)
+    others_l1: NotNegative = parameter("Strength of ℓ1 on W, also by proximal steps.", default=0.0)
     hide_user: Share = parameter(
-        "Probability that a training pair loses its user, so that the model works without.",
+        "Probability that a training pair loses its user, so that the model works without one.",
         default=0.5,
     )
     hide_all: Share = parameter(
@@ -136,8 +136,8 @@ class TagSmoother(StoredEstimator, BaseEstimator):
     batch_size: Count = parameter("Pairs per step.", default=50)
     max_epochs: Count = parameter("Maximum number of passes over the pairs.", default=100)
     patience: Count = parameter(
-        """Epochs after which training stops, if the log-likelihood of the pairs held out, as that
-        of new users, has not risen in them.""",
+        """Training stops after this many epochs without a better log-likelihood of the held-out
+        pairs, taken as new users'.""",
         default=20,
     )
     validation_fraction: Share = parameter("Share of the pairs held out.", default=0.2)
@@ -158,9 +158,9 @@ class TagSmoother(StoredEstimator, BaseEstimator):
         triples : :class:`harmonium.data.Triples`; or a file of them, a frame with the columns user,
             item and tag, or three sequences of these.
         tracks : the track of each item, as a mapping from item to track or in the order of the
-            triples' items; by default each item is a track of its own.
+            triples' items; by default each item is its own track.
         pairs : who saw what, for users who gave an item none of the tags: a pair of sequences
-            (users, items), or Triples of more tags. The pairs of ``triples`` are always there.
+            (users, items), or Triples of more tags. The pairs of ``triples`` are always included.
         """
         self._validate_params()
         kept, pairs = inputs.with_vocabulary(inputs.read_any_triples(triples), self.n_tags, pairs)
@@ -173,7 +173,7 @@ class TagSmoother(StoredEstimator, BaseEstimator):
         parts = (chosen,) if isinstance(chosen, str) else tuple(chosen)
         for name in set(parts) - set(inputs.PARTS):
             known = ", ".join(map(repr, inputs.PARTS))
-            raise DataError(f"'auxiliary' must be a selection of {known}. Got {name!r} among it.")
+            raise DataError(f"'auxiliary' must be a selection of {known}. Got {name!r}.")
         conditions, result = self._train(data, held_out, seeds[1:], self.max_epochs, parts)
         gradient_tagger.begin_history(self)
         gradient_tagger.keep(self, [result])
@@ -197,7 +197,7 @@ class TagSmoother(StoredEstimator, BaseEstimator):
         max_epochs: int,
         auxiliary: tuple[str, ...],
     ) -> tuple[Conditions, Result]:
-        """Train without the pairs held out, and stop early on them if there are any."""
+        """Train without the held-out pairs, and stop early on them if there are any."""
         known = inputs.without(data, held_out)
         others = None
         if self.conditioning == "other_users":
@@ -231,10 +231,10 @@ class TagSmoother(StoredEstimator, BaseEstimator):
         )
 
     def _penalty(self, conditions: Conditions, n_pairs: int) -> Penalty:
-        """How strongly weights are drawn to 0, against the sum of the pairs' log-likelihoods.
+        """How strongly weights are pulled to 0, relative to the sum of the pairs' log-likelihoods.
 
-        ``others_l1`` is a threshold of each step of Adam on W. The loss is the mean over pairs; V's
-        rows take their share at every minibatch.
+        ``others_l1`` is a threshold in each Adam step on W. The loss is the mean over pairs; V's
+        rows get their share in every minibatch.
         """
         share = min(self.batch_size, n_pairs) / n_pairs
         parts = conditions.names
@@ -285,9 +285,9 @@ class TagSmoother(StoredEstimator, BaseEstimator):
         return np.array(getattr(self._data, kind).to_list(), dtype=object)
 
     def smooth(self, items: Any = None) -> Smoothed:
-        """p(y_j = 1) of a new user for clips, given what all users gave them.
+        """p(y_j = 1) for a new user on clips, given all users' tags.
 
-        ``items`` names clips of the triples; by default all of them, in the order of ``items_``.
+        ``items`` names clips in the triples; by default all of them, in the order of ``items_``.
         """
         check_is_fitted(self)
         names = self._data.items
@@ -306,11 +306,11 @@ class TagSmoother(StoredEstimator, BaseEstimator):
     def changes(self, smoothed: Smoothed | None = None) -> pl.DataFrame:
         """Which tags smoothing fills in, and which it doubts.
 
-        Filled in: nobody gave the clip the tag, although it is at least as probable as for the
-        median clip that was given it. Doubted: somebody gave it, although it is less than half as
-        probable as for users and clips in general. The columns: item, tag, change ("filled in" or
-        "doubted"), count and users (how many gave it, of how many), and probability. ``smoothed``,
-        what ``smooth()`` gave for all clips, saves the work if you have it.
+        Filled in: nobody gave the clip the tag, but it is at least as probable as for the median
+        clip that has it. Doubted: somebody gave it, but it is less than half as probable as for
+        users and clips in general. The columns: item, tag, change ("filled in" or "doubted"), count
+        and users (how many gave it, of how many), and probability. ``smoothed``, the result of
+        ``smooth()`` for all clips, saves time if you have it.
         """
         P = (self.smooth() if smoothed is None else smoothed).values
         check_is_fitted(self)
@@ -322,11 +322,11 @@ class TagSmoother(StoredEstimator, BaseEstimator):
         return inputs.changes(self._data, P)
 
     def predict_user(self, user: Any, clip: Any) -> Smoothed:
-        """p(y_j = 1) of a known user for a clip, given what the others gave it.
+        """p(y_j = 1) for a known user on a clip, given the others' tags.
 
-        What the user gave the clip is not used. ``user`` and ``clip`` are names, or sequences of
-        them to be taken in pairs. A user who is not known is a new one; for a clip that is not
-        known, only the user's habits count.
+        The user's own tags for the clip are not used. ``user`` and ``clip`` are names, or sequences
+        of names to pair up. An unknown user counts as new; for an unknown clip, only the user's
+        habits count.
         """
         check_is_fitted(self)
         users = inputs.name_codes(user, self._data.users, name="user")
@@ -344,10 +344,10 @@ class TagSmoother(StoredEstimator, BaseEstimator):
     def suggest(self, tags: Any, n: int = 10) -> pl.DataFrame:
         """What else people who use these tags would say, whatever the clip.
 
-        What they said counts first, and what the model learnt where few said so: see
-        :func:`~harmonium.estimators.pairs.with_counts`. ``tags`` is a tag or several.
-        The n most probable other tags, with the columns tag, probability (given these tags), and
-        usual (its probability without them).
+        What they said counts first, and the model if few used these tags: see
+        :func:`~harmonium.estimators.pairs.with_counts`. ``tags`` is a tag or several. The n most
+        probable other tags, with the columns tag, probability (given these tags), and usual (its
+        probability without them).
         """
         check_is_fitted(self)
         vocabulary = self._data.tags.to_list()
@@ -360,7 +360,7 @@ class TagSmoother(StoredEstimator, BaseEstimator):
         return inputs.suggestions(self._data.tags, present, usual, found, n)
 
     def related(self, tag: str, n: int = 10) -> pl.DataFrame:
-        """The n tags that the use of a tag makes most likely, and the n that it makes least likely.
+        """The n tags that a tag makes most likely, and the n that it makes least likely.
 
         The columns: tag; log_odds, by how much its log-odds are higher among those who use ``tag``
         than among those who do not, whatever the clip; its probability with and without. Strongest
@@ -377,7 +377,7 @@ class TagSmoother(StoredEstimator, BaseEstimator):
         return inputs.relations(self._data.tags, present, absent, found[0], n)
 
     def _predict(self, user: Codes, item: Codes) -> Floats:
-        """p(y_j = 1), (N, C), of users for items by their codes; -1 is not known."""
+        """p(y_j = 1), (N, C), for users on items, given by their codes; -1 is unknown."""
         unknown = np.full((len(user), len(self._data.tags)), np.nan, np.float32)
         return self._infer(*self._conditions(self._data, user, item), unknown)
 
@@ -390,7 +390,7 @@ class TagSmoother(StoredEstimator, BaseEstimator):
     def _infer(self, u: Floats, a: Codes, y: Floats) -> Floats:
         return infer(self._params, u, a, y, inference_options(self, self._params.U.shape)).y
 
-    # Files: the parameters, the names of users, clips, tracks and tags, and who gave which tag.
+    # A file has the parameters, the names of users, clips, tracks and tags, and who gave which tag.
 
     def _learnt(self) -> tuple[Arrays, dict[str, Any]]:
         others = self._conditions.others
@@ -425,7 +425,7 @@ class TagSmoother(StoredEstimator, BaseEstimator):
 
 
 def hold_out(rng: Rng, data: Conditioning, fraction: float, at_most: int) -> Places:
-    """Pairs to stop early on, (n,): at random, but one of each clip is kept to learn from."""
+    """Random pairs to stop early on, (n,); each clip keeps one pair to learn from."""
     order = rng.permutation(len(data))
     _, kept = np.unique(data.item[order], return_index=True)
     wanted = min(int(fraction * len(data)), at_most)
@@ -433,7 +433,7 @@ def hold_out(rng: Rng, data: Conditioning, fraction: float, at_most: int) -> Pla
 
 
 def rates_log_likelihood(data: Conditioning, held_out: Places) -> float:
-    """Mean log-likelihood per tag of pairs held out, if all that is known is the tags' rates."""
+    """Mean log-likelihood per tag of held-out pairs if only the tags' rates are known."""
     if not len(held_out):
         return float("nan")
     rates = inputs.tag_rates(inputs.without(data, held_out))

@@ -1,4 +1,4 @@
-"""Linear ν-SVMs on a balanced choice of examples, one for each tag, as in the paper."""
+"""Linear ν-SVMs on balanced examples, one per tag, as in the paper."""
 
 import warnings
 from numbers import Real
@@ -20,12 +20,12 @@ from harmonium.estimators.linear import LinearParams, LinearTagger
 from harmonium.estimators.model_files import is_soft, typed_array
 from harmonium.parameters import Count, Jobs, Seed, estimator, parameter
 
-MIN_MARGIN = 1e-2  # lower ones, for examples of mean length 1, are rounding: libsvm's tolerance
+MIN_MARGIN = 1e-2  # smaller ones, for examples of mean length 1, are rounding: libsvm's tolerance
 
 
-Examples = tuple[Places, Places]  # rows of positives, of negatives
+Examples = tuple[Places, Places]  # rows of positives and of negatives
 
-Hyperplane = tuple[Doubles, float, float]  # w (D,) and d of o = d + wx, and the ν it was found with
+Hyperplane = tuple[Doubles, float, float]  # w (D,) and d in o = d + wx, and the ν used
 
 
 @estimator
@@ -34,16 +34,16 @@ class SVMTagger(LinearTagger):
 
     As positives it takes the clips to which users applied the tag most often, and as negatives
     those to which they applied it least often (generally never), up to ``max_examples`` of each.
-    Its scores rank clips and say yes or no; they are not probabilities, and it gives none.
+    Its scores rank clips and say yes or no; they are not probabilities.
 
     ν bounds the share of examples inside the margin from above, and of support vectors from below.
     Not every ν is possible: above 2 min(n₊, n₋) / (n₊ + n₋), with n₊ positive and n₋ negative
-    examples, the problem has no solution, and ν is lowered to that; where the classes overlap so
-    much that there is no margin at ν, it is raised, by tenths of the way there, until there is one.
-    ``nu_`` says what was used.
+    examples, the problem has no solution, and ν is lowered to that; if the classes overlap so much
+    that there is no margin at ν, it is raised towards that bound, by tenths of the way, until there
+    is a margin. ``nu_`` says what was used.
 
-    A tag without a positive or without a negative, or whose positives and negatives have the same
-    mean, gets a constant score, and a warning says how many there were.
+    A tag without positives or negatives, or whose positives and negatives have the same mean, gets
+    a constant score; a warning says how many there were.
 
     Parameters
     ----------
@@ -53,7 +53,7 @@ class SVMTagger(LinearTagger):
     ----------
     coef_, intercept_ : (n_tags, n_features) and (n_tags,) for features as given to ``fit``.
     nu_ : (n_tags,), the ν of each tag; NaN for a constant score.
-    tags_ : names of the tags. thresholds_ : score from which ``predict`` says yes, by tag.
+    tags_ : names of the tags. thresholds_ : score at which ``predict`` says yes, by tag.
     n_features_in_, feature_names_in_, classes_ : as in scikit-learn.
 
     References
@@ -98,14 +98,14 @@ class SVMTagger(LinearTagger):
         X : (n_clips, n_features) features; array, pandas or polars frame.
         y : (n_clips, n_tags) labels: 0 absent, 1 present, NaN unknown. A frame's columns name the
             tags. Or (n_clips,) with two classes, for one tag. Examples have the labels of ``y``; an
-            unknown label is never chosen. Where ``y`` holds probabilities, as smoothed tags do,
-            their ranking decides: the clips of the highest probabilities are the positives, and
-            those of the lowest the negatives, at most half of the known ones each.
+            unknown label is never chosen. If ``y`` holds probabilities, as smoothed tags do, their
+            ranking decides: the clips with the highest probabilities are the positives, those with
+            the lowest the negatives, at most half of the known ones each.
         eval_set : (X, y) to set thresholds with, without probabilities; without it they are 0.
         counts : (n_clips, n_tags) how often users applied the tag to the clip, or the probability
-            that they would: the higher, the sooner a positive is chosen, and the later a negative.
-            Without it the choice among positives, and among negatives, is random, as it is
-            between equal counts. With it, ``y`` holds no probabilities.
+            that they would: positives are chosen from the highest down, negatives from the lowest
+            up. Without it, positives and negatives are chosen at random, as among equal counts.
+            With it, ``y`` must not hold probabilities.
         """
         self._validate_params()
         rng = self._generator()
@@ -131,7 +131,7 @@ class SVMTagger(LinearTagger):
                 DataWarning,
                 stacklevel=2,
             )
-        # 0, or where as many validation clips as have the tag are above it, found for σ(score)
+        # 0, or what as many validation clips exceed as have the tag, found for σ(score)
         self.thresholds_ = np.zeros(len(self.tags_))
         if valid is not None and not self._one_column:
             scores = expit(self._scores(self._scaling(valid[0])).astype(np.float64))
@@ -152,7 +152,7 @@ class SVMTagger(LinearTagger):
     def _read_with_counts(
         self, X: Any, y: Any, counts: Any, rng: Rng
     ) -> tuple[Numbers, Targets, Floats]:
-        """Features, ternary labels, and what ranks the clips of each tag."""
+        """Features, ternary labels, and the ranks of each tag's clips."""
         X, targets = self._read(X, y, like=None)
         if counts is None:
             ranks = targets.Y
@@ -218,14 +218,14 @@ def _by_falling_count(counts: Floats, rng: Rng) -> Places:
 
 
 def fit_hyperplane(X: Floats, examples: Examples, nu: float) -> Hyperplane:
-    """The ν-SVM of these examples; a constant where they have no margin for any ν."""
+    """The ν-SVM for these examples; a constant if no ν gives a margin."""
     n_positive, n_negative = map(len, examples)
     constant = np.zeros(X.shape[1]), 0.0, np.nan
     if not n_positive or not n_negative:
         return constant
     rows = X[np.concatenate(examples)].astype(np.float64)
     signs = np.repeat([1, -1], [n_positive, n_negative])
-    # at the bound itself every coefficient is given, and libsvm finds no offset
+    # at the bound itself, every coefficient is fixed, and libsvm finds no offset
     highest = 2 * min(n_positive, n_negative) / len(rows) * (1 - 1e-9)
     start = min(nu, highest)
     for tried in start + (highest - start) * np.arange(11) / 10:
@@ -238,9 +238,9 @@ def fit_hyperplane(X: Floats, examples: Examples, nu: float) -> Hyperplane:
 def _nu_svm(X: Doubles, signs: NDArray[np.int_], nu: float) -> Hyperplane | None:
     """w = Σ_i α_i s_i x_i with s_i = ±1; None if there is no margin.
 
-    The offset is free, so the examples may be centred; and they are brought to unit length on
-    average, because libsvm's tolerance is absolute. Products computed beforehand give the same
-    solution as libsvm's own linear kernel, sooner.
+    The offset is free, so the examples may be centred; and they are scaled to unit length on
+    average, because libsvm's tolerance is absolute. Precomputed products give the same solution as
+    libsvm's own linear kernel, but faster.
     """
     mean = X.mean(axis=0)
     centred = X - mean

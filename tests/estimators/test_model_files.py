@@ -153,7 +153,7 @@ def elsewhere(content: bytes, fitted) -> dict[str, bytes]:
 def test_what_is_no_model_or_another_is_refused(path, content, fitted, train):
     for data in elsewhere(content, fitted).values():
         path.write_bytes(data)
-        assert_refused(path, "not a Harmonium model, or is damaged|does not hold a whole model")
+        assert_refused(path, "not a Harmonium model, or is damaged|does not hold a complete model")
     for metadata in (None, {"format": "pt"}):
         save_file({"weight": np.zeros(3)}, path, metadata=metadata)
         assert_refused(path, "is a safetensors file, but not a Harmonium model")
@@ -165,7 +165,7 @@ def test_what_is_no_model_or_another_is_refused(path, content, fitted, train):
 
 KEYS = ["format", "class", "parameters", "tags", "classes", "classes_dtype", "features"]
 WRONG_VALUES = [None, [], {}, "x", -1, 1.5, [None], [1, "x"], [[1]], [{}] * 4]
-WHOLE = "does not hold a whole model"
+WHOLE = "does not hold a complete model"
 NEWER = r"newer version of Harmonium \(9.1, format 2; this one reads up to 1\)"
 
 
@@ -173,7 +173,7 @@ NEWER = r"newer version of Harmonium \(9.1, format 2; this one reads up to 1\)"
 def test_descriptions_that_lack_a_key_or_have_a_wrong_value(path, key):
     arrays, about = parts(path)
     rewrite(path, arrays, {name: value for name, value in about.items() if name != key})
-    assert_refused(path, "whole model|does not say which format|holds a None")
+    assert_refused(path, "complete model|does not name its model format|holds a None")
     # the type of the classes is not read where there are none, as here
     wrong = [] if key == "classes_dtype" else WRONG_VALUES
     for value in wrong[1:] if key in ("classes", "features") else wrong:
@@ -208,9 +208,9 @@ ARRAYS += ["scaling.scale", "thresholds", "history.auc", "history.seconds"]
 def test_arrays_that_are_missing_or_of_another_type_or_shape(path, name):
     arrays, about = parts(path)
     rewrite(path, {k: v for k, v in arrays.items() if k != name}, about)
-    assert_refused(path, f"does not hold a whole model .*{name}")
+    assert_refused(path, f"does not hold a complete model .*{name}")
     rewrite(path, {**arrays, name: arrays[name].astype(np.int32)}, about)
-    assert_refused(path, f"does not hold a whole model .*{name} must hold float.*, not int32")
+    assert_refused(path, f"does not hold a complete model .*{name} must hold float.*, not int32")
     array = arrays[name]
     for other in (array[..., None], np.concatenate([array, np.ones_like(array[:1])])):
         if other.shape != array.shape and name != "history.log_likelihood":
