@@ -71,13 +71,12 @@ def _pairs_won(y: Floats, s: Floats) -> float:
 
 
 def matching_thresholds(Y: Floats, P: Floats) -> Doubles:
-    """Thresholds that as many scores reach as there are positive labels, tag by tag; (C,).
+    """For each tag, the threshold that as many scores reach as there are positive labels; (C,).
 
-    So a model says yes as often as it is true, and is right as often as it finds what there is:
-    precision equals recall. Y is (N, C): a label that is a probability counts as so much of a
-    positive, unknown labels are left out. P is (N, C) scores from 0 to 1; of equal ones all reach a
-    threshold or none, whichever is nearer. It lies half way between two scores, and is 0.5 without
-    positives.
+    So a model says yes as often as it is true, and precision equals recall. Y is (N, C): a label
+    that is a probability p counts as p positives, and unknown labels are left out. P is (N, C)
+    scores from 0 to 1; equal scores all reach a threshold or none do, whichever is nearer. A
+    threshold lies halfway between two scores, and is 0.5 without positives.
     """
     thresholds = np.full(Y.shape[1], 0.5)
     for j, (y, p) in enumerate(zip(Y.T, P.T, strict=True)):

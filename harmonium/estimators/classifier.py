@@ -331,7 +331,7 @@ def _matrix(y: Any, name: str, *, soft: bool) -> Floats:
 
 
 def _frame_of_lists(y: Any, tags: NDArray[Any] | None = None) -> Any:
-    """A frame of 0 and 1 with a column for each tag, if y has a list of tags for each clip."""
+    """A frame of 0 and 1 with one column per tag, if y has a list of tags for each clip."""
     rows = _tag_lists(y)
     if rows is None:
         return y

@@ -134,7 +134,7 @@ class GradientTagger(TagClassifier):
     _score_name: ClassVar[str] = "auc"  # the validation score's name in ``history_``
     _score_label: ClassVar[str] = "AUC"  # and next to the progress bar
     _attributes: ClassVar[str] = """
-    tags_ : names of the tags. thresholds_ : probability from which ``predict`` says yes, by tag.
+    tags_ : names of the tags. thresholds_ : probability at which ``predict`` says yes, by tag.
     recalibration_ : the correction of the probabilities, or None.
     history_ : per epoch "log_likelihood" (a proxy, per tag), "auc" and "seconds".
     best_epoch_ : the epoch whose parameters were kept, counted from 1.
@@ -202,17 +202,17 @@ class GradientTagger(TagClassifier):
         Parameters
         ----------
         X : (n_clips, n_features) features; array, pandas or polars frame. A large array, such as a
-        ``numpy.memmap`` of a file, is read in blocks and never copied as a whole. y : (n_clips,
-        n_tags) labels: 0 absent, 1 present, NaN unknown; or a probability between,
-            as smoothed tags have it. A frame's columns name the tags. Or a list of tags for each
+            ``numpy.memmap`` of a file, is read in blocks and never copied as a whole.
+        y : (n_clips, n_tags) labels: 0 absent, 1 present, NaN unknown; or a probability between,
+            as in smoothed tags. A frame's columns name the tags. Or a list of tags for each
             clip. Or (n_clips,) with two classes, for one tag.
-        eval_set : (X, y) to stop early on, to correct probabilities by and to set thresholds with,
-            without probabilities: pass raw tags where ``y`` is smoothed ones. Without it, every
-            member has the fold that it does not learn from for that, and a model without members a
-            random ``validation_fraction`` of the clips; there, a label p counts as p of a positive
-            and 1 - p of a negative.
+        eval_set : (X, y) to stop early on, to correct probabilities with and to set thresholds
+            with. Its y has no probabilities: pass raw tags if ``y`` is smoothed. Without it, every
+            member uses its held-out fold, and a model without members a random
+            ``validation_fraction`` of the clips; there, a label p counts as p positives and 1 - p
+            negatives.
         groups : (n_clips,) such as the artist: a group is learnt from or held out as a whole.
-        eval_y : labels of the held-out clips, (n_clips, n_tags), where ``y`` is smoothed ones.
+        eval_y : labels of the held-out clips, (n_clips, n_tags), if ``y`` is smoothed.
         """
         self._validate_params()
         fresh = not (self.warm_start and hasattr(self, "_params"))
@@ -256,7 +256,7 @@ class GradientTagger(TagClassifier):
         begin_history(self)
 
     def _learn(self, X: Any, Y: Floats, valid: Any, *judged_by: Any, fresh: bool) -> bool:
-        """Train and calibrate; gives whether training was interrupted."""
+        """Train and calibrate; returns whether training was interrupted."""
         rng = self._generator()
         known, held_out = self._hold_out(rng, X, Y, valid, *judged_by)
         interrupted = self._descend(rng, known, held_out and [held_out], fresh=fresh)
@@ -265,8 +265,8 @@ class GradientTagger(TagClassifier):
 
     def _folds(self, Y: Floats, groups: Ids | None) -> Ids | None:
         """The fold of each clip, (N,); None for a single model."""
-        # There are fewer folds than ``n_models`` where the clips of one could not tell tags apart.
-        n_models = getattr(self, "n_models", 1)  # of those that can be cross-fitted
+        # There are fewer folds than ``n_models`` if one's clips could not tell tags apart.
+        n_models = getattr(self, "n_models", 1)  # for models that can be cross-fitted
         if n_models == 1:
             return None
         groups = np.arange(len(Y)) if groups is None else groups

@@ -236,7 +236,7 @@ class ChainTagger(SolvedTagger):
     ----------
     orders_ : (n_chains, n_tags), the tags' numbers in the order of each chain.
     params_ : W (E, C, D), V (E, C, C) and d (E, C) for features as given to ``fit``.
-    tags_ : names of the tags. thresholds_ : probability from which ``predict`` says yes, by tag.
+    tags_ : names of the tags. thresholds_ : probability at which ``predict`` says yes, by tag.
     n_features_in_, feature_names_in_, classes_ : as in scikit-learn.
 
     References
@@ -386,7 +386,7 @@ class CooccurrenceTagger(SolvedTagger):
 
     Attributes
     ----------
-    tags_ : names of the tags. thresholds_ : probability from which ``predict`` says yes, by tag.
+    tags_ : names of the tags. thresholds_ : probability at which ``predict`` says yes, by tag.
     n_features_in_, feature_names_in_, classes_ : as in scikit-learn.
 
     Examples
@@ -462,7 +462,7 @@ class NaiveBayesTagger(SolvedTagger):
 
     Attributes
     ----------
-    tags_ : names of the tags. thresholds_ : probability from which ``predict`` says yes, by tag.
+    tags_ : names of the tags. thresholds_ : probability at which ``predict`` says yes, by tag.
     n_features_in_, feature_names_in_, classes_ : as in scikit-learn.
 
     Examples

@@ -109,8 +109,8 @@ class RBMTagger(GradientTagger):
     def infer(self, X: Any, y: Any = None) -> Inference:
         """Marginals of tags ``y`` and hidden units ``h``, with ``diagnostics`` for each clip.
 
-        Of several members the tags' log-odds are averaged, the hidden units stand side by side, and
-        the diagnostics are those of the member that is furthest from converged.
+        With several members, the tags' log-odds are averaged, the hidden units are concatenated,
+        and the diagnostics are those of the member that is furthest from convergence.
 
         The diagnostics say which method found a clip's marginals in the end, how far they are from
         convergence, and whether that is within ``tolerance``. ``y`` as for :meth:`complete`. These

@@ -139,7 +139,8 @@ def friedman(scores: ArrayLike, *, alpha: float = 0.05) -> FriedmanTest:
     Parameters
     ----------
     scores : (n_blocks, n_models), larger is better; a block is a tag or a dataset. Negate measures
-    of error. Blocks with NaN are left out, and counted. alpha : level of significance.
+        of error. Blocks with NaN are left out, and counted.
+    alpha : level of significance.
     """
     _check_alpha(alpha)
     blocks = _scores("scores", scores, "(n_blocks, n_models)")

@@ -109,15 +109,17 @@ def import_table(
     ----------
     path : a .csv, .tsv or .parquet file, also with .gz
     item, artist, title, tag, user, value : columns, by name or by position from 0; by default
-    recognised by their names. Columns such as genre, mood and instrument hold tags of these kinds.
-    `value` is positive if the tag fits, otherwise 0 or less. person : whose tags they are; by
-    default, the column of users says so default_person : whose tags they are if neither says so
-    aliases : spelling → tag, see `harmonium.data.read_aliases` header, encoding : how a text file
-    is written, as in `harmonium.data.read_triples` delimiter : what separates its columns; by
-    default recognised from its first line split : what separates tags in one cell; an empty text:
-    nothing does. By default, cells are split where that is safe, see `harmonium.data.tag_names`.
-    replace : whether to withdraw what these people said before and is not in the table dry_run :
-    whether to report what would be imported, and import nothing
+        recognised by their names. Columns such as genre, mood and instrument hold tags of these
+        kinds. `value` is positive if the tag fits, otherwise 0 or less.
+    person : whose tags they are; by default, the column of users says so
+    default_person : whose tags they are if neither says so
+    aliases : spelling → tag, see `harmonium.data.read_aliases`
+    header, encoding : how a text file is written, as in `harmonium.data.read_triples`
+    delimiter : what separates its columns; by default recognised from its first line
+    split : what separates tags in one cell; an empty text: nothing does. By default, cells are
+        split where that is safe, see `harmonium.data.tag_names`.
+    replace : whether to withdraw what these people said before and is not in the table
+    dry_run : whether to report what would be imported, and import nothing
 
     Raises a `DataError` if a column is not clear or the file cannot be used.
     """

@@ -94,8 +94,9 @@ class Library:
         Parameters
         ----------
         place : a file (SQLite), or postgresql://USER@HOST/DATABASE; by default HARMONIUM_LIBRARY,
-        else library.db in the user's data folder create : whether to create a library if there is
-        none wait : seconds to wait for another process that is writing; by default two minutes
+            else library.db in the user's data folder
+        create : whether to create a library if there is none
+        wait : seconds to wait for another process that is writing; by default two minutes
 
         Raises
         ------

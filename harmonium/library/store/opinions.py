@@ -194,10 +194,11 @@ class Opinions(database.LibraryPart):
 
         Parameters
         ----------
-        frame : columns person, track_id, tag (in any spelling), and optionally value (1 it fits, -1
-        it does not) and spelling (if people spell the tag another way) change : the number of the
-        change that this is part of, from `Changes.begin` kind : the kind of new people, see
-        `Person.kind` replace : whether everything else that these people said ends
+        frame : columns person, track_id, tag (in any spelling), and optionally value (1 it fits,
+            -1 it does not) and spelling (if people spell the tag another way)
+        change : the number of the change that this is part of, from `Changes.begin`
+        kind : the kind of new people, see `Person.kind`
+        replace : whether everything else that these people said ends
 
         Returns
         -------
