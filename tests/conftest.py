@@ -28,7 +28,7 @@ if unoptimised and version("jaxlib").startswith("0.10."):
 
 LONGEST_FIRST = (
     *("test_accessible", "test_page"),
-    *("test_generative", "test_sklearn_checks", "test_drbm_methods", "test_drbm_training"),
+    *("test_sklearn_checks", "test_drbm_methods", "test_drbm_training"),
     *("test_other_taggers", "test_smoother_conditions", "test_smoother", "test_stacked"),
     *("test_train", "test_run", "test_demo", "test_first_hours", "test_smooth"),
     *("test_write", "test_rbm_training", "test_extraction"),

@@ -45,7 +45,3 @@ def test_every_public_name_is_there_and_listed():
 )
 def test_what_needs_no_model_loads_no_model_code(code, spared):
     assert spared.isdisjoint(loaded_by(code))
-
-
-def test_a_model_loads_what_it_needs():
-    assert {"jax", "sklearn"} <= loaded_by("from harmonium import DiscriminativeRBM")

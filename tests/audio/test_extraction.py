@@ -3,7 +3,6 @@
 import os
 import shutil
 from dataclasses import replace
-from itertools import count, islice
 
 import numpy as np
 import odd_extractors as odd
@@ -61,7 +60,10 @@ class TestMatrix:
         good = write_levels(tmp_path / "good", [0.1, 0.2])
         (tmp_path / "empty.wav").touch()
         paths = [tmp_path / "empty.wav", good[0], tmp_path / "none.wav", good[1]]
-        done = extract_files(paths, extractor=LEVELS, jobs=2, cache=tmp_path / "cache")
+        options, calls = {"jobs": 2, "cache": tmp_path / "cache"}, []
+        progress = lambda *call: calls.append(call)  # noqa: E731
+        done = extract_files(paths, extractor=LEVELS, **options, progress=progress)
+        assert calls == [(1, 4), (2, 4), (3, 4), (4, 4)]
         assert (done.rows.tolist(), done.n_cached) == ([1, 3], 0)
         assert done.features.shape == (2, 2)
         np.testing.assert_allclose(done.features[:, 0], [0.1, 0.2], atol=1e-4)
@@ -77,16 +79,6 @@ class TestMatrix:
         done = extract_files([path] * 3, extractor=LEVELS, jobs=2, cache=tmp_path)
         assert done.paths == (str(path),) * 3
         assert len(np.unique(done.features, axis=0)) == 1
-
-    def test_relative_paths_and_progress(self, tmp_path, monkeypatch):
-        write_levels(tmp_path, [0.1, 0.2, 0.3])
-        monkeypatch.chdir(tmp_path)
-        calls = []
-        names, progress = ("000.wav", "001.wav", "002.wav"), lambda *call: calls.append(call)
-        done = extract_files(names, extractor=LEVELS, jobs=1, cache="cache", progress=progress)
-        assert done.paths == names
-        assert (tmp_path / "cache" / "features.sqlite").exists()
-        assert calls == [(1, 3), (2, 3), (3, 3)]
 
 
 class TestCache:
@@ -232,16 +224,6 @@ class TestTrouble:
         path = write_level(tmp_path / "a.wav", 0.1)
         with pytest.raises(DataError, match="'start' must be a number of seconds"):
             extract_files([path], extractor=LEVELS, start=-1, engine=engine, jobs=1)
-
-
-@pytest.mark.parametrize(("engine", "under_way"), [("processes", 4), ("serial", 1)])
-def test_paths_without_end(tmp_path, engine, under_way):
-    path, taken = write_level(tmp_path / "a.wav", 0.1), []
-    paths = (taken.append(number) or path for number in count())
-    found = iterate_files(paths, extractor=LEVELS, engine=engine, jobs=2)
-    assert len({f.position for f in islice(found, 100)}) == 100
-    assert len(taken) <= 100 + under_way + 1
-    found.close()
 
 
 # The tables of features.

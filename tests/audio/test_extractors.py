@@ -47,12 +47,6 @@ def test_the_paper_and_its_two_groups_are_built_in():
         assert features.tobytes() == audio.clip_features(music(), RATE)[part].tobytes()
 
 
-def test_the_features_of_a_file_are_those_of_its_samples(path):
-    assert audio.features_of_file(path).tobytes() == audio.clip_features(music(), RATE).tobytes()
-    later = audio.features_of_file(path, start=2.0)
-    assert later.tobytes() == audio.clip_features(music()[2 * RATE :], RATE).tobytes()
-
-
 def test_the_version_tells_apart_whatever_gives_other_numbers(monkeypatch):
     paper = audio.get_extractor("paper")
     others = [

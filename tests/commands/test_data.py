@@ -1,7 +1,6 @@
 """The commands `harmonium data list` and `show`."""
 
 import json
-import re
 from functools import partial
 
 import pytest
@@ -9,8 +8,6 @@ from command_line import output_of
 from dataset_samples import write_samples
 
 from harmonium.data import datasets
-
-STYLES = r"\x1b\[[\d;]*m"
 
 
 @pytest.fixture
@@ -39,14 +36,6 @@ class TestList:
             "folder": str(samples / "emotify"),
         }
         assert listed["mulan:yeast"]["folder"] is None
-
-    def test_on_a_terminal(self, samples, monkeypatch):
-        monkeypatch.setenv("FORCE_COLOR", "1")
-        lines = re.sub(STYLES, "", run("list")).splitlines()  # a path stays in one piece
-        assert all(len(line) <= 80 for line in lines if not line.startswith("Searched: "))
-        output = run("list")
-        assert output.count("not found") == len(datasets.names())
-        assert "harmonium data show mturk" in output
 
 
 def test_figures_groups_splits_and_unknown_labels(samples):

@@ -82,10 +82,3 @@ class TestFewestTracks:
         assert MIN_TRACKS // 2 == MIN_TAGGED  # as many as training needs
         music = steps.draw_music(".", MIN_TRACKS, seed=seed)
         assert steps.given_tags(music)["item"].n_unique() == MIN_TAGGED
-
-    def test_fewer_are_refused_at_once(self, tmp_path):
-        arguments = ["demo", str(tmp_path / "demo"), "--tracks", str(MIN_TRACKS - 1)]
-        result = CliRunner().invoke(app, arguments)
-        assert result.exit_code == 2
-        assert "'--tracks'" in result.output
-        assert not (tmp_path / "demo").exists()

@@ -53,7 +53,6 @@ def test_run_and_run_again_and_some_models_into_another_folder(place, monkeypatc
         (["none.toml"], "There is no recipe 'none.toml'. 'harmonium experiment list'"),
         (["toy.toml", "--models", "LOGG"], "The recipe has no model 'LOGG'. It has LOG, fixed."),
         (["toy.toml", "--datasets", "x"], "The recipe has no dataset 'x'. It has toy."),
-        (["toy.toml", "--engine", "proceses"], "Did you mean 'processes'?"),
         (["toy.toml"], "datasets is on this machine: toy. Set HARMONIUM_DATA"),
     ],
 )

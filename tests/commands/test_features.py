@@ -98,13 +98,11 @@ class TestFailures:
         [
             (["-o", "f.xls"], "'f.xls' must end in .parquet"),
             (["-o", "none/f.csv"], "there is no folder 'none'"),
-            (["-o", "f.csv", "-e", "papre"], "There is no extractor 'papre'"),
             (["-o", "f.csv", "--seconds", "0"], "'seconds' must be a positive number, got 0.0"),
             (["-o", "f.csv", "--time-limit", "0"], "'time_limit' must be positive seconds"),
             (["-o", "f.csv", "-j", "0"], "Invalid value for '--jobs' / '-j'"),
             (["-o", "f.csv", "--failures", "none/f.csv"], "there is no folder 'none'"),
             ([], "Missing option '--output' / '-o'"),
-            (["-o", "f.csv", "--engine", "threads"], "'engine' must be 'processes', 'serial'"),
         ],
     )
     def test_wrong_settings(self, songs, tmp_path, monkeypatch, arguments, message):

@@ -149,17 +149,6 @@ def test_people_are_told_how_to_take_an_import_back(call, index, music, tmp_path
     assert "Nothing new" in again
 
 
-def test_a_folder_that_has_gone_and_one_with_a_tilde(index, music, monkeypatch):
-    monkeypatch.setenv("HOME", str(music.parent))
-    said = counts(index("~/music").stdout)
-    assert said["new"] == said["tracks in the library"] == 2
-    assert counts(index().stdout)["unchanged"] == 2
-    music.rename(music.with_name("elsewhere"))
-    done = index(music)
-    assert done.exit_code == 0, done.output
-    assert counts(done.stdout)["missing"] == 2
-
-
 def test_known_unreadable_files_are_no_news_and_one_copy_is_one(index, music, monkeypatch):
     (music / "bad.mp3").write_bytes(b"no music")
     (music / "copy.flac").write_bytes((music / "0.flac").read_bytes())

@@ -17,6 +17,7 @@ from places import DOCS
 from harmonium.data import artist_key, datasets
 from harmonium.data.datasets import Dataset
 from harmonium.data.datasets.dataset import DIGESTS
+from harmonium.data.datasets.loaders import SIZES
 from harmonium.data.datasets.mulan import read_arff
 from harmonium.errors import DataError, DatasetNotFoundError, DataWarning
 
@@ -446,3 +447,56 @@ def test_text_attributes_are_left_out_with_a_warning_and_a_feature_is_needed(own
     path.write_text("@relation x\n@attribute a {0,1}\n@attribute b {0,1}\n@data\n0,1\n")
     with pytest.raises(DataError, match="no features"):
         datasets.load("mulan:words", own)
+
+
+# The real files, where HARMONIUM_DATA names the folder that holds them.
+
+
+def load_real(name, folder, **options):
+    """The dataset, or a skip where this folder does not hold it; warnings are errors."""
+    if datasets.is_found(datasets.info(name), folder) is None:
+        pytest.skip(f"HARMONIUM_DATA holds no {name}")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        return datasets.load(name, folder, **options)
+
+
+@pytest.mark.parametrize("name", datasets.names("nowhere"))
+def test_sizes_are_those_that_the_list_states(data_folder, name):
+    data = load_real(name, data_folder)
+    assert len(data) == data.info.items
+    assert len(data.tags) == data.info.tags
+    assert (data.features is not None and data.features.shape[1]) == (data.info.features or False)
+    assert (data.triples is not None and len(data.triples)) == (data.info.triples or False)
+
+
+def test_mulan(data_folder):
+    for name, sizes in (("emotions", (391, 202)), ("yeast", (1500, 917)), ("birds", (322, 323))):
+        splits = load_real(f"mulan:{name}", data_folder).splits
+        assert (len(splits["train"]), len(splits["test"])) == sizes
+    cal500 = load_real("mulan:cal500", data_folder)
+    # The mean number of labels per song that the benchmark's descriptions give.
+    assert cal500.labels().values.sum(axis=1).mean() == pytest.approx(26.04382, abs=1e-5)
+
+
+@pytest.mark.parametrize("name", ["mturk", "majmin"])
+def test_genuine_rows_of_the_paper_s_files(data_folder, tmp_path, name):
+    path = data_folder / "paper-rows" / f"{name}_60rows.npz"
+    if not path.is_file():
+        pytest.skip(f"HARMONIUM_DATA holds no {path.name}")
+    with np.load(path) as rows:
+        X, Y, split = rows["X"], rows["Y"], rows["split"]
+    for which in SIZES[name]:
+        kept = split == which
+        lines = [
+            ",".join(map(str, np.flatnonzero(y)))
+            + "".join(f" {i}:{v!r}" for i, v in enumerate(x.tolist(), 1))
+            for x, y in zip(X[kept], Y[kept], strict=True)
+        ]
+        (tmp_path / f"{name}_{which}.libsvm").write_text("\n".join(lines) + "\n")
+    data = datasets.load(name, tmp_path, check_sizes=False)
+    order = np.concatenate([np.flatnonzero(split == which) for which in SIZES[name]])
+    np.testing.assert_array_equal(data.features, X[order].astype(np.float32))
+    np.testing.assert_array_equal(data.labels().values, Y[order])
+    np.testing.assert_allclose(np.linalg.norm(data.features, axis=1), 1, atol=1e-6)
+    assert {len(rows) for rows in data.splits.values()} == {20}

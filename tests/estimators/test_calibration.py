@@ -130,12 +130,6 @@ def test_with_one_tag_observed_a_clip_counts_as_often_as_it_has_true_tags():
     assert [np.isnan(row).sum() for row in one.Y] == [1, 1, 3]
 
 
-def test_predict_says_yes_as_often_as_it_is_true_of_the_validation_clips(fitted, held_out):
-    P, decisions = fitted.predict_proba(held_out.X), fitted.predict(held_out.X)
-    np.testing.assert_array_equal(decisions, fitted.thresholds_ <= P)
-    np.testing.assert_array_equal(decisions.sum(axis=0), held_out.Y.sum(axis=0))
-
-
 @given(data=st.data(), n=st.integers(1, 12))
 @settings(deadline=None, max_examples=200)
 def test_as_many_scores_reach_the_threshold_as_labels_are_positive(data, n):

@@ -197,37 +197,12 @@ def changed(array, position, value):
     return array
 
 
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        (lambda X: changed(X, (3, 2), np.nan), "X contains NaN"),
-        (lambda X: X[:, :, None], "dim 3"),
-        (sparse.csr_matrix, "dense data is required"),
-    ],
-)
-def test_features_that_cannot_be_used(train, fitted, change, message):
-    """scikit-learn's own checks have more of them, for fit and predict."""
-    X = change(train.X)
-    uses = [partial(use, X) for use in (fitted.predict_proba, fitted.infer)]
-    uses += [partial(quick().partial_fit, X, train.Y)]
-    for use in (*uses, partial(quick().fit, *train, eval_set=(X, train.Y))):
-        with pytest.raises((ValueError, TypeError), match=message):
-            use()
-
-
 @pytest.mark.parametrize("form", [list, np.array, pd.Series, lambda paths: [*map(Path, paths)]])
 def test_paths_instead_of_features_are_told_where_to_go(train, fitted, form):
     paths = [f"{i}.mp3" for i in range(len(train.X))]
     for use in (lambda X: quick().fit(X, train.Y), fitted.predict_proba):
         with pytest.raises(DataError, match=r"0\.mp3.*make_pipeline\(harmonium\.AudioFeatures\(\)"):
             use(form(paths))
-
-
-def test_one_clip_is_not_enough_to_learn_from(train, fitted):
-    for X, Y in ((train.X[:1], train.Y[:1]), (train.X[:1], [["rock"]])):
-        with pytest.raises(ValueError, match=r"1 sample.*minimum of 2 is required by Disc"):
-            quick().fit(X, Y)
-    assert fitted.predict_proba(train.X[:1]).shape == (1, 4)
 
 
 FIT, GO_ON, VALIDATE, ASK = "fit", "go on", "validate", "ask"
@@ -291,10 +266,8 @@ def test_tags_without_a_known_label_are_named(train):
     [
         (np.arange(300) % 3, "Only binary classification is supported.* a list of tags"),
         (np.linspace(0, 1, 300), "Unknown label type: continuous"),
-        (np.zeros(300), "only one class, 0.0"),
         (np.full(300, "rock"), "only one class, 'rock'"),
         (np.r_[np.nan, np.ones(299)], "y contains NaN"),
-        (np.r_[np.inf, np.ones(299)], "y contains infinity"),
         (None, "the target y is None"),
         (np.zeros((300, 2, 2)), "dim 3"),
         (np.zeros((300, 0)), r"0 feature\(s\)"),

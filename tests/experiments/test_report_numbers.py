@@ -107,13 +107,6 @@ class TestComparison:
             "smoothed worse": [("DRBM, 3 tags", 0), ("LOG, 3 tags", 0)],
         }
 
-    def test_tags_that_are_not_scored_in_every_fold_are_counted(self, tmp_path):
-        def aucs(run, way, known):
-            return [0.7, 0.7 if run.test_fold else None, 0.7 if run.test_fold == 1 else None]
-
-        caption = build_report(fabricate(tmp_path, TWO_MODELS, aucs)).tables[0].caption
-        assert "in one fold at most: emotify 2 (1)." in caption
-
     def test_the_paper_s_numbers_stand_beside_the_same_dataset(self, tmp_path):
         main = build_report(fabricate(tmp_path, RECIPES["comparison"], plausible)).tables[0]
         assert rows(main)[-1] == ["mturk, paper", "77", "−", "65.9", "65.8", "59.2"]
@@ -292,12 +285,6 @@ class TestUnfinished:
         differences = rows(table_of(report, "differences"))
         assert differences[0][:4] == ["emotify", "DRBM", "LOG", "raw"]
         assert differences[0][6:8] == ["3", "2"]  # tags, folds
-
-    def test_a_dataset_without_any_run(self, tmp_path):
-        only = {"wanted": lambda run: run.dataset.label == "emotify"}
-        report = build_report(fabricate(tmp_path, RECIPES["comparison"], plausible, **only))
-        assert {row[0] for row in rows(report.tables[0])} == {"emotify"}
-        assert report.unfinished.startswith("6 of 12 arms are not finished, 0 of them")
 
 
 class TestFaults:

@@ -4,7 +4,6 @@ import json
 import os
 import subprocess
 import sys
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -186,15 +185,6 @@ def test_runs_with_fewer_clips_are_stacked_apart(toy):
     assert all(np.isfinite(line["valid_auc"]) for line in few)
 
 
-def test_stacks_of_rbms_go_first(toy):
-    start, rbms, _ = OURS.split("[[model]]")
-    logistic = '\nname = "LOG"\nestimator = "LogisticTagger"\n'
-    recipe = parse_recipe("[[model]]".join([start, logistic, rbms]))
-    stacks = run_module._stacks(missing(recipe, {}))
-    assert [stack[0].model for stack in stacks] == ["DRBM", "LOG"]
-    assert len(stacks[0]) == 2 * len(stacks[1])  # two learning rates are one stack
-
-
 def test_a_run_that_fails_names_itself_and_keeps_the_others(toy):
     text = OURS + "\n[vary]\nclips = [0, 36]\n"
     message = r"toy, DRBM.*test fold .*clips = 36 is more than the"
@@ -256,15 +246,6 @@ def test_an_experiment_runs_without_the_modules_of_unix(toy):
     subprocess.run([sys.executable, "-c", code, *command], check=True)
     measured = read_results(toy / "out")[2].values()
     assert [line["peak_memory_mb"] for line in measured] == [None] * 27
-
-
-@pytest.mark.parametrize(("system", "unit"), [("linux", 1024), ("darwin", 1)])
-def test_peak_memory_is_in_megabytes_on_every_system(monkeypatch, system, unit):
-    """Linux counts in KiB, macOS in bytes."""
-    used = SimpleNamespace(ru_maxrss=300 * 2**20 // unit)
-    monkeypatch.setattr(run_module.resource, "getrusage", lambda who: used)
-    monkeypatch.setattr(sys, "platform", system)
-    assert run_module.peak_memory_mb() == 300.0
 
 
 # What a model is asked and how its answers are judged, against a loop over questions.

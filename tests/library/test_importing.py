@@ -5,7 +5,6 @@ from dataclasses import replace
 import numpy as np
 import polars as pl
 import pytest
-import sqlalchemy as sa
 from command_line import run
 from small_library import fill
 from some_tracks import add_tracks, in_force, say
@@ -19,8 +18,6 @@ from harmonium.library.imports import (
     import_file_tags,
     import_table,
 )
-from harmonium.library.store.database import stored_path
-from harmonium.library.store.schema import track_copy
 from harmonium.library.store.tracks import EMPTY, NONE, SEVERAL, Track, TrackFinder
 
 ROLES = dict.fromkeys(("item", "artist", "title", "tag", "user", "value"))
@@ -85,17 +82,6 @@ def test_tracks_are_found_by_paths_names_and_numbers(matcher, expected, items):
 def test_tracks_are_found_by_artist_and_title_where_no_item_tells(matcher, expected, names):
     for artist, title, *item in names:
         assert matcher.match(*item, artist=artist, title=title) == expected
-
-
-def test_the_path_of_a_copy_means_the_track_that_it_is_a_copy_of(library):
-    one, two = library.tracks.put([Track("/m/a/x.mp3", "a"), Track("/m/y/c/x.mp3", "b")])
-    with library.begin() as connection:
-        values = {"track_id": one, "size": 1, "modified": 1} | stored_path("/m/c/x.mp3")
-        connection.execute(sa.insert(track_copy).values(values))
-        finder = TrackFinder(connection, ["/m"])
-    for path in ("/m/a/x.mp3", "/m/c/x.mp3", "c/x.mp3", "/m/c/../c/x.mp3"):
-        assert finder.match(path) == [one]
-    assert finder.match("y/c/x.mp3") == [two]
 
 
 def test_a_row_counts_for_a_track_and_its_copies(library, tmp_path):
@@ -188,8 +174,14 @@ def test_what_is_not_clear_is_asked_for(names, message):
             {("ann", 1, "live"): 1, ("ann", 1, "loud"): 1, ("ann", 2, "loud"): 1},
             {"minus": 1},
         ),
+        (
+            "001.mp3:loud\n",
+            {"item": 0, "tag": 1, "person": "me", "header": False, "delimiter": ":"},
+            {("me", 2, "loud"): 1},
+            {},
+        ),
     ],
-    ids=["spreadsheet", "titles", "values", "minus", "broken row", "several in a cell"],
+    ids=["spreadsheet", "titles", "values", "minus", "broken row", "several in a cell", "bare"],
 )
 def test_tables_are_read_as_people_write_them(library, tmp_path, text, options, expected, left_out):
     add_tracks(library, 3)

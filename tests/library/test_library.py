@@ -1,6 +1,5 @@
 """Opening libraries: new, old, newer, foreign, and by several at once."""
 
-import sys
 import threading
 
 import numpy as np
@@ -137,22 +136,11 @@ def test_another_programs_database_is_left_alone(place):
     [
         (".", "is a folder"),
         ("mysql://somewhere/db", "a file or a PostgreSQL database"),
-        ("https://example.org/db", "a file or a PostgreSQL database"),
     ],
 )
 def test_other_places_are_refused(place, message):
     with pytest.raises(LibraryError, match=message):
         Library.open(place)
-
-
-def test_the_default_place(tmp_path, monkeypatch):
-    monkeypatch.setenv("HARMONIUM_LIBRARY", str(tmp_path / "mine.db"))
-    with Library.open() as library:
-        assert library.place == str(tmp_path / "mine.db")
-    monkeypatch.delenv("HARMONIUM_LIBRARY")
-    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
-    monkeypatch.setattr(sys, "platform", "linux")
-    assert database.default_place() == str(tmp_path / "data" / "harmonium" / "library.db")
 
 
 def test_sqlite_keeps_commits_and_references(tmp_path):

@@ -98,36 +98,6 @@ def test_the_promise_is_kept_beyond_the_doubt():
     assert broken / 300 < DOUBT + 0.05
 
 
-@pytest.mark.parametrize(
-    ("share", "least", "most"),
-    [(0.72, 0.77, 0.81), (0.55, 0.75, 0.9)],
-    ids=["not right enough", "sure and wrong"],
-)
-def test_a_tag_that_says_nothing_seldom_passes(share, least, most):
-    rng = np.random.default_rng(2)
-    passed = 0
-    for _ in range(300):
-        y = (rng.random(300) < share).astype(np.float32)
-        p = rng.uniform(least, most, 300).astype(np.float32)
-        passed += threshold_for(fitting.make_curve(y, p), 0.8) < UNREACHABLE
-    assert passed / 300 < DOUBT + 0.07
-
-
-def test_tracks_that_go_together_do_not_pass_as_many():
-    """Three tracks of one artist are right or wrong together: nine of them are three examples."""
-    rng = np.random.default_rng(4)
-    artists = np.repeat(np.arange(100), 3)
-    passed = np.zeros(2)
-    for _ in range(300):
-        y = (rng.random(100) < 0.79).astype(np.float32)[artists]
-        p = (0.78 + 0.02 * rng.random(100)[artists]).astype(np.float32)
-        p += 1e-5 * rng.random(300, np.float32)
-        curves = [fitting.make_curve(y, p, groups) for groups in (artists.tolist(), None)]
-        passed += [threshold_for(curve, 0.8) < UNREACHABLE for curve in curves]
-    assert passed[0] / 300 < DOUBT + 0.07
-    assert passed[1] / 300 > 0.4
-
-
 def test_a_stored_model_gives_the_curve_of_a_tag_and_without_one_promises_nothing():
     rng = np.random.default_rng(3)
     curves = [fitting.make_curve(*draw(n, rng)) for n in (200, 90)]

@@ -199,13 +199,3 @@ def test_weights_of_any_size_give_probabilities():
     found = belief.fused(field, y, 40, 0.5, 1e-6, interpret=True)
     assert np.isfinite(found.y).all()
     assert ((found.y >= 0) & (found.y <= 1)).all()
-
-
-def test_it_is_for_models_that_fit_a_gpu(monkeypatch):
-    assert not belief.fits(2, 2)
-    monkeypatch.setattr("harmonium.rbm.belief.platform", lambda: "gpu")
-    assert belief.fits(100, 104)
-    assert belief.fits(200, 50)
-    assert belief.fits(200, 104)
-    assert not belief.fits(200, 174)
-    assert belief.MAX_EDGES == 256 * 128

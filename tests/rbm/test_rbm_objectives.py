@@ -100,13 +100,3 @@ def test_weights_of_50_give_finite_gradients(gradient):
         result, logits = jitted(gradient)(params, batch, noise)
         assert all(np.isfinite(array).all() for array in (*result, logits))
         assert (np.abs(result.d) <= 1).all()
-
-
-def test_noise_is_asked_for_only_where_it_is_used(params):
-    width = N_HIDDEN + N_TAGS
-    assert gradients.ContrastiveDivergence(3).noise(params, False) == (3, width)
-    assert gradients.ContrastiveDivergence(3).noise(params, True) == (8, width)
-    assert gradients.PseudoLikelihood().noise(params, False)[0] == 0
-    assert gradients.PseudoLikelihood().noise(params, True) == (5, width)
-    for gradient in (gradients.MeanField(), gradients.BeliefPropagation()):
-        assert gradient.noise(params, True)[0] == 0

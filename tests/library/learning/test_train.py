@@ -286,15 +286,6 @@ def in_files(folder, X, Y):
     return TrainingSet(folder / "X.npy", Y, np.arange(len(X)), TAGS)
 
 
-def test_a_fit_from_files_is_that_of_the_same_rows_in_memory(tmp_path):
-    X, truth = small_library.world(60)
-    Y = truth.astype(np.float32)
-    sets = in_files(tmp_path, X, Y), TrainingSet(X, Y, np.arange(60), TAGS)
-    there, here = (SMALL(examples)[0] for examples in sets)
-    assert there.held_out_.tobytes() == here.held_out_.tobytes()
-    assert there.to_bytes()[:8] == here.to_bytes()[:8]
-
-
 @pytest.mark.parametrize(
     "people", [("ann",), pytest.param(("ann", "bob", "cy"), marks=pytest.mark.long)]
 )

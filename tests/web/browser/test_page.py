@@ -211,12 +211,6 @@ def test_bars_show_where_a_tag_is_strongest_and_lead_there(page, address):
     page.wait_for_function("() => document.querySelector('.player input').value >= 2")
 
 
-def test_tags_over_time_come_from_the_server(page, address):
-    go(page, address, f"#/track/{track_of(address, 'Song 37')}")
-    page.get_by_role("button", name="Tags over time").click()
-    expect(page.locator(".course-bar")).to_have_count(1)  # 2.5 s are a single place
-
-
 def test_a_correction_moves_other_tags_and_is_saved(page, address):
     track = track_of(address, "Song 41" if page.viewport_size["width"] > 1000 else "Song 45")
     go(page, address, f"#/track/{track}")
