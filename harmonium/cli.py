@@ -14,27 +14,19 @@ from typer.core import TyperCommand, TyperGroup
 
 from harmonium import __version__
 from harmonium.commands import INTERRUPTED, NOTHING_DONE, PIPE_CLOSED
-from harmonium.errors import HarmoniumError, HarmoniumWarning
+from harmonium.errors import DataError, HarmoniumError, HarmoniumWarning
 
 # A new command is a line here: its name, its module, and the first line of its docstring.
 # "module:name" if the function has another name than the command.
 PANELS = {
     "Your music": (
         ("index", "index", "Scan folders of music and update the library."),
-        (
-            "import",
-            "import_:import_",
-            "Import tags from a table, from the music files or from beets.",
-        ),
+        ("import", "import_:import_", "Import tags from a table, the music files or beets."),
         ("train", "train", "Train a model on your tags."),
         ("tag", "train", "Tag files or the whole library."),
         ("search", "search", "Search tracks by their tags, the most likely first."),
         ("playlists", "playlists", "List the saved searches, or write their playlists."),
-        (
-            "push",
-            "playlists",
-            "Make or refresh a playlist on a Subsonic server, such as Navidrome.",
-        ),
+        ("push", "playlists", "Make or refresh a playlist on a Subsonic server."),
         ("suggest", "search", "Suggest more tags for a track that has these."),
         ("related", "search", "List the tags that a tag makes more likely, and less likely."),
         ("say", "corrections", "Set the tags of tracks; -TAG rejects one."),
@@ -55,11 +47,7 @@ PANELS = {
         ("features", "features", "Compute the features of music files as a table."),
         ("smooth", "smooth", "Predict the tags that a new user would give each clip."),
         ("data", "data:app", "List and describe the public datasets."),
-        (
-            "experiment",
-            "experiment:app",
-            "Run the paper's experiments, and make tables and figures from the results.",
-        ),
+        ("experiment", "experiment:app", "Run the paper's experiments, and report the results."),
     ),
 }
 TAKE_REJECTED_TAGS = ("search", "say", "push")  # arguments may be tags with a minus: jazz -rock
@@ -127,7 +115,9 @@ class Commands(Group):
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """The command that the arguments call, and its own arguments."""
         folder = os.path.expanduser(args[0])  # noqa: PTH111 - whatever it is, it is no error
-        if args[0] not in self.commands and os.path.isdir(folder):  # noqa: PTH112
+        if args[0] not in self.commands and (os.sep in folder or os.path.exists(folder)):  # noqa: PTH110
+            if not os.path.isdir(folder):  # noqa: PTH112
+                raise DataError(f"{folder} is not a folder. `harmonium tag FILE` tags a file.")
             args = ["serve", *args]
         name, command, rest = super().resolve_command(ctx, args)
         return name, command and imported_command(name or ""), rest
@@ -136,8 +126,8 @@ class Commands(Group):
         """Run the command; Ctrl-C is one line and exit code 130 for all."""
         try:
             return super().invoke(ctx)
-        except KeyboardInterrupt:
-            typer.echo("Stopped.", err=True)
+        except (KeyboardInterrupt, typer.Abort) as stop:  # Abort: while a question was open
+            typer.echo("\n" * isinstance(stop, typer.Abort) + "Stopped.", err=True)
             raise typer.Exit(INTERRUPTED) from None
 
 
@@ -164,7 +154,8 @@ app = typer.Typer(
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
-    help="Learn how you tag music, and tag the rest of it.",
+    help="Learn how you tag music, and tag the rest of it. `harmonium FOLDER` indexes a folder of "
+    "music and opens it in the browser.",
     epilog="Exit codes: 0 done; 1 done in part, the rest is listed; 2 nothing done; 130 "
     "interrupted (Ctrl-C), the same command continues.",
 )

@@ -389,7 +389,7 @@ def _report(out: Output, change: Change, report: UndoReport) -> None:
 
     out.failures((report.files_left | report.values_left).items())
     for later, n in sorted(report.conflicts.items()):
-        out.note(f"{counted(n, 'tag')} kept: change {later} came later. Undo that one first.")
+        out.note(f"Change {later} came later and changed {n:,} of it again. Undo that one first.")
     counts = {"tags": report.ended + report.revived, "files": report.files_restored}
     by = {"undone": change.id, "change": report.change}
     out.json({**by, **counts, "complete": report.complete})
@@ -400,11 +400,12 @@ def _report(out: Output, change: Change, report: UndoReport) -> None:
         for what, n in report.values_restored.items()
         if what != SETTING or not parts  # which only records the change
     ]
-    if report.files_restored or not parts:
+    if report.files_restored:
         parts.append(f"{counted(report.files_restored, 'file')} restored")
-    what = f"Change {change.id} ({change.command}: {change.summary})"
+    done = "undone" if report.complete else "partly undone" if parts else "not undone"
+    what = f"Change {change.id} ({change.command}: {change.summary}) {done}"
     out.say(
-        f"{what} {'undone' if report.complete else 'partly undone'}: {', '.join(parts)}.",
+        ": ".join([what, *([", ".join(parts)] if parts else [])]) + ".",
         None if report.complete else f"To try the rest again: harmonium undo {change.id}",
         f"To redo: harmonium undo {report.change}" if report.n_done else None,
     )

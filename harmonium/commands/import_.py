@@ -72,7 +72,7 @@ def import_(
     dry_run: bool = flag("Show what would be imported; import nothing.", "--dry-run"),
     as_json: bool = options.JSON,
 ) -> None:
-    """Import tags from a table, from the music files or from beets.
+    """Import tags from a table, the music files or beets.
 
     Columns are recognised by their names; those called genre, mood or instrument hold tags of that
     kind. A text with several tags, such as "Jazz; Blues", is split. Rows that match no track are

@@ -156,9 +156,9 @@ def doctor(
     In Python: library.doctor()
     Exit codes: 0 all files are present and readable; 1 some are not; 2 there is no library.
     """
-    with options.opened(library) as opened:
-        health = opened.doctor(doubts)
     out = Output(as_json)
+    with options.opened(library) as opened:
+        health, out.folders = opened.doctor(doubts), opened.folders()
     out.json(health)
     found = [section for section in _sections(health, out.is_terminal) if section[-1]]
     for kind, title, columns, rows in found:

@@ -2,6 +2,8 @@
 
 import csv
 import json
+import os
+import signal
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -35,6 +37,8 @@ class Output:
     Each method does nothing unless its form was asked for, so a command can call all of them:
     `json` and `csv` for programs, `say` and `table` for people and pipes, `hint` only for people.
     """
+
+    folders: Sequence[str] = ()  # of music: in tables for people, paths begin after them
 
     def __init__(self, as_json: bool = False, as_csv: bool = False) -> None:
         if as_json and as_csv:
@@ -106,7 +110,7 @@ class Output:
             table = plain_table(*columns)
             table.show_header = any(columns)
             for row in rows:
-                table.add_row(*map(_for_people, row))
+                table.add_row(*(_for_people(cell, self.folders) for cell in row))
             self.console.print(table)
 
     def pairs(self, rows: Mapping[str, object]) -> None:
@@ -175,14 +179,17 @@ def _for_programs(cell: Cell) -> str:
     return "" if cell is None else f"{cell:.4f}" if isinstance(cell, float) else str(cell)
 
 
-def _for_people(cell: Cell) -> Text:
+def _for_people(cell: Cell, folders: Sequence[str]) -> Text:
     if isinstance(cell, Text):
         return cell
     if isinstance(cell, datetime):
         return Text(f"{cell.astimezone():%Y-%m-%d %H:%M}")
     if isinstance(cell, float):
         return Text(percent(cell))
-    return Text("" if cell is None else printable(cell) if isinstance(cell, str) else f"{cell:,}")
+    if isinstance(cell, str):
+        inside = [one for one in folders if cell.startswith(os.path.join(one, ""))]  # noqa: PTH118
+        return Text(printable(os.path.relpath(cell, max(inside, key=len)) if inside else cell))
+    return Text("" if cell is None else f"{cell:,}")
 
 
 def plain_table(*columns: str) -> Table:
@@ -242,7 +249,9 @@ def share_bar(share: float) -> Text:
 
 
 def has_reader() -> bool:
-    """Whether there is a person at the terminal to ask."""
+    """Whether there is a person at the terminal to ask; Ctrl-C ends the wait for an answer."""
+    if hasattr(signal, "siginterrupt"):  # polars lets reads go on after Ctrl-C
+        signal.siginterrupt(signal.SIGINT, True)
     return sys.stdin is not None and sys.stdin.isatty()
 
 

@@ -88,12 +88,12 @@ def push(
     rescan: bool = flag("First let the server scan its folders, and wait for it.", "--rescan"),
     as_json: bool = options.JSON,
 ) -> None:
-    """Make or refresh a playlist on a Subsonic server, such as Navidrome.
+    """Make or refresh a playlist on a Subsonic server.
 
-    Tracks are found on the server by the end of their path, else by artist, title, album and
-    duration; the others are listed. Your playlist of the same name is replaced. The password comes
-    from --password-file, the keyring (if the package keyring is installed) or a prompt. Without
-    SEARCH, --rescan only starts a scan, for example after `harmonium write`.
+    Navidrome is such a server. Tracks are found on it by the end of their path, else by artist,
+    title, album and duration; the others are listed. Your playlist of the same name is replaced.
+    The password comes from --password-file, the keyring (if the package keyring is installed) or a
+    prompt. Without SEARCH, --rescan only starts a scan, for example after `harmonium write`.
 
     Example: harmonium push calm piano --to https://me@music.example.org --name Evening
     Example: harmonium write && harmonium push --rescan --to https://me@music.example.org

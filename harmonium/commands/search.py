@@ -10,7 +10,7 @@ from rich.text import Text
 
 from harmonium.commands import options
 from harmonium.commands.options import argument, file, flag, number, probability, value
-from harmonium.commands.output import Cell, Columns, Output, printable, to_undo
+from harmonium.commands.output import Cell, Columns, Output, to_undo
 from harmonium.errors import counted
 
 if TYPE_CHECKING:
@@ -83,6 +83,7 @@ def search(
     if min_probability is None:
         min_probability = 0.05 if sort in (None, "probability", "smooth") and start is None else 0.3
     with options.opened(library) as opened, out.bar("comparing") as progress:
+        out.folders = opened.folders()
         asked: dict[str, Any] = {"like": like, "start": start, "end": end, "predicted": predicted}
         order = sort and sort.strip()
         asked |= {"order": order, "owner": owner, "min_probability": min_probability}
@@ -100,10 +101,12 @@ def search(
             only = "The model has not learnt {!r}: only people's tags count."
             out.note(*map(only.format, found.people_only))
     _show(out, found)
-    out.note(to_undo(change))
+    out.note(None if save is None else f"Saved as {save!r}.", to_undo(change))
     if found.n_below and len(found) < limit and not as_json:
         below = f"{counted(found.n_below, 'track')} below {100 * min_probability:g} %"
         out.note(f"{below} not shown; --min-probability 0 shows all.")
+    elif len(found) == limit and found.total != limit and start is None and sort != "smooth":
+        out.hint(f"The first {counted(limit, 'track')}; -n {5 * limit} shows more.")
     if playlist is not None and tracks:
         unlisted = [track.path for track in tracks if not can_be_listed(track)]
         out.note(f"{counted(len(tracks) - len(unlisted), 'track')}: {playlist}")
@@ -126,7 +129,7 @@ def _show(out: Output, found: SearchResult) -> None:
         rows = [
             (
                 *(f"{hit.features[name]:.2f}" if name in hit.features else "" for name in asked),
-                *(_certainty(hit), hit.track.name, Text(printable(hit.track.path), style="dim")),
+                *(_certainty(hit), hit.track.name, hit.track.path),
             )
             for hit in found
         ]

@@ -32,6 +32,7 @@ MODEL_COLUMNS: Columns = {
     ">AUC": lambda one: None if one.mean_auc is None else f"{one.mean_auc:.3f}",
     **{">Trained on": "n_tracks", ">Has tagged": "n_tagged"},
     "": lambda one: Text("in use" if one.in_use else "", style="green"),
+    " ": lambda one: "built-in" if one.built_in else "",
 }
 CERTAIN = {"people": "tagged", "given": "as you say"}  # source of a tag → shown as probability
 
@@ -78,11 +79,11 @@ def train(
         firsts.append(model.id)
         if not out.errors.is_terminal:
             return
-        auc, seconds = model.report["mean_auc"], model.report["seconds"]
+        auc, seconds, own = model.report["mean_auc"], model.report["seconds"], model.is_own
         how_good = "" if auc is None else f", mean AUC {auc:.3f}"
         out.note(
-            f"First model ({model.id}) ready after {seconds:.0f} s: {model.learnt.sum()} of "
-            f"{len(model.vocabulary)} tags{how_good}. Training continues; Ctrl-C keeps this model."
+            f"First model ({model.id}) ready after {seconds:.0f} s: {model.learnt[own].sum()} of "
+            f"{model.n_own} tags{how_good}. Training continues; Ctrl-C keeps this model."
         )
 
     with options.opened(library) as opened:

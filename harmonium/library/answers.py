@@ -40,7 +40,7 @@ import sqlalchemy as sa
 from numpy.typing import ArrayLike, NDArray
 
 from harmonium.arrays import Doubles, Floats, Ids, Mask, Places
-from harmonium.data.tag_names import OWN
+from harmonium.data.tag_names import NO_TAG, OWN, kind_of, normalise_tag
 from harmonium.errors import DataError, LibraryError, counted
 from harmonium.estimators.model_files import sigmoid
 from harmonium.library.learning.examples import MIN_EXAMPLES
@@ -237,7 +237,10 @@ def keep_said(
     It replaces what they said before about the same tags, and anything in the tracks' files that
     contradicts it.
     """
-    tracks = library.tracks.many(ids)
+    tracks, kinds = library.tracks.many(ids), library.kinds()
+    for word in yes:
+        if kind_of(normalise_tag(word), kinds) == NO_TAG:
+            raise DataError(f"{word!r} is not a tag. `harmonium kind {word!r} own` makes it one.")
     words = ", ".join([*yes, *(f"-{tag}" for tag in no)])
     words = words or f"{counted(len(unsay), 'tag')} withdrawn"
     with library.begin():
@@ -253,10 +256,11 @@ def keep_said(
 
 def read_said(words: Iterable[str]) -> tuple[list[str], list[str]]:
     """Tags that hold and tags that do not, from words such as "rock", "-live" or "rock, -live"."""
-    parts = [part.strip() for word in words for part in word.split(",") if part.strip(" -")]
+    text = ",".join(words).replace(";", ",")
+    parts = [part.strip() for part in text.split(",") if part.strip(" -")]
     absent = [part.removeprefix("-").strip() for part in parts if part.startswith("-")]
     present = [part for part in parts if not part.startswith("-")]
-    if not parts and any(word.strip() for word in words):
+    if not parts and text.strip(" ,"):
         raise DataError("A minus alone is not a tag. Put it before a tag: -live")
     return present, absent
 

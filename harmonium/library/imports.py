@@ -35,7 +35,7 @@ from harmonium.library.filetags.formats import GIVEN
 from harmonium.library.library import Library
 from harmonium.library.store.changes import SETTING
 from harmonium.library.store.opinions import Kind
-from harmonium.library.store.schema import EXTRACTOR, FOLDERS, KIND, change, written_file
+from harmonium.library.store.schema import EXTRACTOR, KIND, change, written_file
 from harmonium.library.store.tracks import TrackFinder
 
 MAX_TAG_LENGTH = 100  # of a tag from a file, in characters; anything longer is a text
@@ -446,7 +446,7 @@ def _match_tracks(library: Library, frame: pl.DataFrame) -> pl.DataFrame:
     roles = [role for role in _TRACK_ROLES if role in frame.columns]
     words = frame.select(roles).unique(maintain_order=True)
     with library.connect() as connection:
-        finder = TrackFinder(connection, library.settings.get(FOLDERS, []))
+        finder = TrackFinder(connection, library.folders())
     answers = [finder.match(**row) for row in words.iter_rows(named=True)]
     numbers = [[None] if isinstance(answer, str) else answer for answer in answers]
     reasons = [answer if isinstance(answer, str) else None for answer in answers]

@@ -184,7 +184,7 @@ class _Run:
     ) -> dict[str, list[str]]:
         """Compare the files with what the library knows; returns the ones to read."""
         report, known = self.report, self.known
-        before = set(self.library.settings.get(FOLDERS, []))
+        before = set(self.library.folders())
         with self.library.begin():
             self.library.settings.set(FOLDERS, sorted((before | set(folders)) - set(gone)))
             self.library.settings.set(EXTRACTOR, self.key)
@@ -412,7 +412,7 @@ def _find(
     """Search the named places, or else the folders of earlier runs."""
     # Returns the folders searched, the named places that are gone, and the files found.
     named = [absolute_path(path) for path in paths]
-    before = library.settings.get(FOLDERS, [])
+    before = library.folders()
     places = named or before
     if not places:
         raise LibraryError(

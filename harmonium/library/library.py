@@ -31,6 +31,7 @@ from harmonium.library.store.models import (
 from harmonium.library.store.opinions import Opinions
 from harmonium.library.store.schema import (
     EXTRACTOR,
+    FOLDERS,
     GENRES,
     HIDDEN,
     KIND,
@@ -136,6 +137,10 @@ class Library:
     def close(self) -> None:
         """Close all connections; the library can be opened again."""
         self.engine.dispose()
+
+    def folders(self) -> list[str]:
+        """The folders that were indexed, by which relative paths are found."""
+        return self.settings.get(FOLDERS, [])
 
     def genres(self) -> GenreTree:
         """The genre tree in use (`harmonium train --genres`); empty without one."""

@@ -20,6 +20,7 @@ class ModelEntry:
     id: int
     made_at: datetime
     in_use: bool
+    built_in: bool  # whether nothing of it was learnt here
     n_tags: int  # tags that it tried to learn here; for the built-in model, all
     n_learnt: int  # how many of them it predicts better than chance
     mean_auc: float | None  # over its tags, for tracks held out in training
@@ -37,7 +38,7 @@ def list_models(library: Library) -> list[ModelEntry]:
             n_tags = (int(own.sum()), int((one.learnt & own).sum()))
             trained = (one.report.get("mean_auc"), one.report.get("tracks"))
             n_tagged = len(library.predictions.columns(one.id, [0])[0])
-            about = (one.id, one.made_at, one.id == current)
+            about = (one.id, one.made_at, one.id == current, not one.n_own)
             found.append(ModelEntry(*about, *n_tags, *trained, n_tagged))
         return found
 
@@ -66,8 +67,9 @@ def compare_models(library: Library, a: int, b: int) -> ModelComparison:
     """Compare two stored models."""
     with library.reading():
         models = [library.models.get(number, whole=False) for number in (a, b)]
-        old, new = (
-            {tag["tag"]: tag.get("auc") for tag in model.report.get("tags", [])} for model in models
+        old, new = (  # those of the built-in model are of other music
+            {tag["tag"]: tag.get("auc") for tag in model.report.get("tags", []) if model.n_own}
+            for model in models
         )
         known = [tag for tag in old if old[tag] is not None and new.get(tag) is not None]
         aucs = np.array([(old[tag], new[tag]) for tag in known]).reshape(-1, 2)

@@ -424,7 +424,7 @@ class Snapshot:
                 hits = [
                     hit for hit in self.page(found, 0, 2 * limit) if hit.track.state == "present"
                 ]
-                if len(hits) >= limit:
+                if len(hits) > limit:
                     return SearchResult(hits[:limit], None, 0, 0, found.people_only)
             found = self.find(question)
             hits = self.page(found, offset, limit, shown_tags=shown_tags)

@@ -237,7 +237,7 @@ Health = answer(
     recordings=[list[Text]],
     unused=[str],
     once=[str],
-    spellings=[Spellings],
+    spellings=[answer("SpelledTag", Spellings)],
     doubts=GenericAlias(list, (DoubtedTag,)) | None,
 )
 FileTagsToImport = answer(
@@ -249,7 +249,7 @@ FileTagsToImport = answer(
 )
 ModelSummary = answer(
     "ModelSummary",
-    **picked(ModelEntry, "id", "made_at", "in_use"),
+    **picked(ModelEntry, "id", "made_at", "in_use", "built_in"),
     tags=read_from(int, "n_tags"),
     learnt=read_from(int, "n_learnt"),
     mean_auc=float | None,

@@ -22,7 +22,7 @@ from harmonium.library.saved import MAX_NAME
 from harmonium.library.saved import save as save_search
 from harmonium.library.snapshot import ORDERS, Question, SearchResult
 from harmonium.library.store.database import place_name
-from harmonium.library.store.schema import EXTRACTOR, FOLDERS
+from harmonium.library.store.schema import EXTRACTOR
 from harmonium.library.tagger import builtin_extractor
 from harmonium.library.tags import TagDetail, TagMap
 from harmonium.library.write import PlannedFile
@@ -58,7 +58,7 @@ def library(service: UsedService) -> dict[str, Any]:
         counts = service.cached("counts", version.tracks, lambda: _counts(opened), may_lag=True)
         people = service.cached("people", version.opinion, opened.opinions.people, may_lag=True)
         more = {
-            "folders": opened.settings.get(FOLDERS, []),
+            "folders": opened.folders(),
             "people": [one for one in people if one.n_tracks],
             "model": next((one for one in opened.list_models() if one.in_use), None),
         }
@@ -214,7 +214,7 @@ def searches(service: UsedService) -> dict[str, Any]:
 def _asked(question: Question) -> dict[str, Any]:
     """The parameters of a search that differ from the defaults."""
     names, usual = {"text": "q", "start": "from", "end": "to"}, Question()._asdict()
-    usual["min_probability"] = None  # which depends on the page
+    usual |= {"min_probability": None, "stops": None}  # which depend on the page
     given = question._asdict().items()
     return {names.get(key, key): value for key, value in given if value != usual[key]}
 

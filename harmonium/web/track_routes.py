@@ -20,7 +20,6 @@ from harmonium.errors import DataError
 from harmonium.files import open_file, user_cache_folder
 from harmonium.library.answers import Completion, Improvement, tags_by_sound, tags_of_track
 from harmonium.library.filetags import read_cover
-from harmonium.library.store.schema import FOLDERS
 from harmonium.library.store.tracks import FORGOTTEN, Track, is_below
 from harmonium.library.tagger import Tagger, builtin_kinds, builtin_model
 from harmonium.library.tagging import TagsOverTime, extractor_named, tags_over_time
@@ -172,7 +171,7 @@ def _opened(service: Service, track_id: int) -> tuple[Track, BinaryIO]:
         with suppress(OSError):
             file = open_file(found.path)
             status = os.fstat(file.fileno())
-            folders = [os.path.realpath(one) for one in service.library().settings.get(FOLDERS, [])]
+            folders = [os.path.realpath(one) for one in service.library().folders()]
             as_indexed = (status.st_size, status.st_mtime_ns) == (found.size, found.modified)
             real = os.path.realpath(found.path)
             inside = is_below(real, folders) and os.path.samestat(os.lstat(real), status)

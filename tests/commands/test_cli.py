@@ -3,8 +3,10 @@
 import os
 import re
 import runpy
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -80,6 +82,12 @@ def program(body):
     return f"import os, sys\nimport harmonium.cli as c\ndef app():\n    {body}\nc.app = app\n{MAIN}"
 
 
+def command(body):
+    """A program whose command `doctor` has this body."""
+    start = "import harmonium.commands.index as module, harmonium.commands.output as o"
+    return f"{start}\ndef doctor():\n    {body}\nmodule.doctor = doctor\n{MAIN}"
+
+
 @pytest.mark.parametrize(
     ("body", "environment", "expected"),
     [
@@ -117,6 +125,8 @@ class TestExitCodes:
         done = call("featurs")
         assert done.returncode == 2
         assert "Did you mean 'features'?" in done.stderr
+        done = call(str(tmp_path / "Musci"))
+        assert (done.returncode, done.stderr.count("is not a folder")) == (2, 1)
 
     def test_an_unexpected_error_is_a_traceback_and_1(self):
         done = call(code=program("1 / 0"))
@@ -124,18 +134,22 @@ class TestExitCodes:
         assert "ZeroDivisionError" in done.stderr
 
     def test_ctrl_c_in_a_command_is_one_line_and_130_and_does_not_wait_for_jax(self):
-        code = (
-            "import atexit, sys, types\n"
-            "import harmonium.commands.index as module\n"
-            "def doctor():\n    print('before', end='')\n    raise KeyboardInterrupt\n"
-            "module.doctor = doctor\n"
-            "sys.argv[1:] = ['doctor']\n"
-        )
-        done = call(code=code + MAIN)
-        assert (done.returncode, done.stdout, done.stderr) == (130, "before", "Stopped.\n")
-        code += "sys.modules['jax'] = types.ModuleType('jax')\n"
-        done = call(code=f"{code}atexit.register(print, 'taken down')\n{MAIN}")
-        assert (done.returncode, done.stdout, done.stderr) == (130, "before", "Stopped.\n")
+        code = command("print('before', end=''); raise KeyboardInterrupt")
+        with_jax = "import atexit, sys, types; sys.modules['jax'] = types.ModuleType('jax')\n"
+        for start in ("", f"{with_jax}atexit.register(print, 'taken down')\n"):
+            done = call("doctor", code=start + code)
+            assert (done.returncode, done.stdout, done.stderr) == (130, "before", "Stopped.\n")
+
+    def test_ctrl_c_ends_a_question(self):
+        """Though polars lets the reading of an answer go on."""
+        code = command("import polars, typer; o.has_reader() and typer.confirm('Sure?')")
+        line, terminal = [sys.executable, "-c", code, "doctor"], os.openpty()[1]
+        with subprocess.Popen(line, stdin=terminal, stdout=-1, stderr=-1) as asking:
+            assert asking.stdout.read(5) == b"Sure?"
+            time.sleep(0.2)
+            asking.send_signal(signal.SIGINT)
+            assert asking.communicate(timeout=60)[1] == b"\nStopped.\n"
+        assert asking.returncode == 130
 
     @pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no /dev/full")
     def test_a_full_disk_is_one_line_and_no_traceback(self):

@@ -30,6 +30,7 @@ def found(library, question):
     ("arguments", "word"),
     [
         (["say", "#50"], "harmonium say TRACK rock -live"),
+        (["say", "#50", "rock", "Other"], "'Other' is not a tag"),
         (["rename", "rokc", "metal"], "Did you mean rock"),
         (["rename", "hip hop", "Hip-Hop"], "two spellings"),
         (["models", "use", "9"], "There is no model 9"),
@@ -51,7 +52,7 @@ class TestSay:
         assert run("undo", "-L", place).exit_code == 0
         assert in_force(tagged) == before
         # -L and -h are options of say; -Lush and -hard are tags.
-        run("say", "#50", "rock, -Lush", "-hard rock", "-L", place)
+        run("say", "#50", "rock; -Lush", "-hard rock", "-L", place)
         said = in_force(tagged)
         assert (said["me", 50, "lush"], said["me", 50, "hard rock"]) == (-1, -1)
         changes = len(tagged.changes.list())

@@ -273,6 +273,7 @@ def test_doctor_has_an_exit_code_for_missing_files_and_shows_a_few(place, monkey
     monkeypatch.setenv("FORCE_COLOR", "1")
     shown = call("doctor", "--limit", "2", code=1).stdout
     assert "Missing files: 5" in shown
+    assert "/music" in shown
     assert "and 3 more" in shown
 
 
@@ -329,7 +330,7 @@ def training(monkeypatch):
         seen = []
 
         def train(library, options, progress, first, **where):
-            first(dataclasses.replace(model, report={"mean_auc": None, "seconds": 1}))
+            first(dataclasses.replace(model, report={"mean_auc": None, "seconds": 1, "own": 2}))
             seen.append(options)
             return model
 
@@ -366,7 +367,7 @@ class TestOnATerminal:
     @pytest.mark.parametrize(
         ("arguments", "words"),
         [
-            (["search", "rock", "-n", "30"], ["tagged", "Song", " %"]),
+            (["search", "rock", "-n", "30"], ["tagged", "Song", " %", "-n 150 shows more"]),
             (["tag", "#1", "--top", "5"], ["tagged", "Probability"]),
             (["tag", "#50", "--min-probability", "1"], ["--top 5 shows"]),
             (["suggest", "rock"], ["Usual"]),
@@ -386,8 +387,10 @@ class TestOnATerminal:
             left_out=lacking,
         )
         training(report=report)
-        shown = " ".join(call("train").stdout.split())
+        done = call("train")
+        shown = " ".join([*done.stdout.split(), *done.stderr.split()])
         for words in (
+            "after 1 s: 2 of 2 tags.",  # the built-in ones are not counted
             "1 of 2 tags learnt from 40 tracks tagged by 2 people",
             "not learnt",
             "21 tags skipped",

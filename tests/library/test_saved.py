@@ -135,7 +135,7 @@ def test_playlists_that_were_interrupted_are_written_again(searches, tmp_path, w
 def test_the_commands_save_list_write_rename_and_delete(searches, place, tmp_path):
     done = run_main("search", "jazz", "-n", 3, "--save", "Three", "-L", place)
     assert done.exit_code == 0, done.stderr
-    assert "harmonium undo" in done.stderr
+    assert "Saved as 'Three'." in done.stderr
     listed = run_main("playlists", "-L", place)
     assert "Three\tjazz\t3" in listed.stdout.splitlines()
     assert run_main("playlists", "--rename", "Three", "3", "-L", place).exit_code == 0

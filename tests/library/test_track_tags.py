@@ -151,6 +151,10 @@ def test_models_side_by_side(library):
     assert (found.mean_a, found.mean_b, found.error) == (0.7, 0.9, None)  # of the only tag of both
     assert 0 < found.changed_tracks <= 60
     assert compare_models(library, first, first).changed_tracks == 0
+    builtin = library.models.add(replace(model, report={**report, "own": 0}), use=False)
+    assert [one.built_in for one in library.list_models()] == [True, False, False, False]
+    found = compare_models(library, first, builtin)  # whose AUCs are of other music
+    assert [tuple(one.values()) for one in found.tags] == [("jazz", 0.8, None), ("rock", 0.7, None)]
 
 
 TAGS = ("rock", "guitar", "piano", "calm")

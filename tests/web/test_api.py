@@ -98,9 +98,9 @@ def test_a_path_is_found_and_saved_as_a_search(client, place):
     assert [hit["id"] for hit in found] == path
     with Library.open(place) as library:
         assert [hit.track.id for hit in library.run_search("Way")] == path
-        library.save_search("All", "jazz", limit=1000)
+        library.save_search("All", "jazz", limit=20)
     all_, _ = client.get("searches").json()["searches"]
-    assert all_["query"] == {"q": "jazz", "min_probability": 0, "stops": 1000}
+    assert all_["query"] == {"q": "jazz", "min_probability": 0, "stops": 20}
     assert client.get("search", params=all_["query"]).json()["total"] == 60
     for new, status in (("Way", 422), ("Jazz", 200), ("Way 2", 404)):
         done = client.post("searches/rename", params={"title": "All"}, json={"to": new})
@@ -164,14 +164,18 @@ def test_names_are_found_by_their_words_and_beside_tags(client):
 
 
 def test_what_is_said_is_kept_and_found(client):
-    answer = client.post("tracks/50/say", json={"yes": ["Surf  Rock"], "no": ["jazz"]}).json()
+    said = {"yes": ["Surf  Rock", "mellows"], "no": ["jazz"]}
+    answer = client.post("tracks/50/say", json=said).json()
     assert answer["change"]
     tags = {one["tag"]: one for one in answer["track"]["tags"]}
     assert tags["surf rock"]["said"] is True
     assert tags["jazz"]["said"] is False
     hits = client.get("search", params={"q": '"surf rock"'}).json()["hits"]
     assert [hit["id"] for hit in hits] == [50]
-    again = client.post("tracks/50/say", json={"unknown": ["surf rock", "jazz"]}).json()
+    (pair,) = client.get("doctor", params={"doubts": 0}).json()["spellings"]
+    assert (pair["tag"], pair["n_tracks"], pair["other"]) == ("mellows", 1, "mellow")
+    withdrawn = {"unknown": ["surf rock", "jazz", "mellows"]}
+    again = client.post("tracks/50/say", json=withdrawn).json()
     assert all(one["said"] is None for one in again["track"]["tags"])
 
 

@@ -106,9 +106,9 @@ class Rules:
             for tag in given or ():
                 _checked_name(tag, option)
         for tag, name in self.fields.items():
-            _check(f"fields[{tag!r}]", name, (*FIELDS, NOWHERE))
+            _check(f"fields.{tag}", name, (*FIELDS, NOWHERE))
         for tag, kind in self.kinds.items():
-            _check(f"kinds[{tag!r}]", kind, (*KINDS, NO_TAG))
+            _check(f"kinds.{tag}", kind, (*KINDS, NO_TAG))
         for name in self.aliases.values():
             _checked_name(name, "aliases")
         if not isinstance(self.separator, str) or not self.separator or "\0" in self.separator:

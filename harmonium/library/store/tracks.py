@@ -44,7 +44,6 @@ from harmonium.library.store import database
 from harmonium.library.store.schema import (
     BLOCK,
     EXTRACTOR,
-    FOLDERS,
     extractor,
     feature,
     sound_space,
@@ -183,7 +182,7 @@ class Tracks(database.LibraryPart):
             return numbered
         if (at_path := self.find(absolute_path(text))) is not None:
             return at_path  # without reading all tracks
-        folders = self._library.settings.get(FOLDERS, [])
+        folders = self._library.folders()
         with self._library.connect() as connection:
             # Usually the file name is spelt exactly; then only a few tracks are read.
             finder = TrackFinder(connection, folders, containing=_path_in(text).rpartition("/")[2])

@@ -31,9 +31,9 @@ export function SavedSearches() {
 }
 
 /** Save the present search, with the parameters of the route in `query`; or rename a saved one. */
-export function SaveDialog({ query = {}, suggested, renamed = null, onClose }) {
+export function SaveDialog({ query = {}, most, suggested, renamed = null, onClose }) {
   const [title, setTitle] = useState(renamed ?? suggested);
-  const [limit, setLimit] = useState(query.stops ?? 100);
+  const [limit, setLimit] = useState(most ?? 100);
   const [error, setError] = useState(null);
   const name = title.trim();
   const run = async (event) => {

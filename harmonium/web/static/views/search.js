@@ -16,6 +16,7 @@ const PAGE = 50;
 const FACETS = 5; // of each kind
 const STOPS = [10, 20, 40, 80]; // of a path
 const SMOOTH = 50; // tracks of a smooth order
+const MAX_PLAYLIST = 10000;
 /** Longer lists are not loaded again when the library changes. */
 const MAX_AGAIN = 500;
 
@@ -44,20 +45,22 @@ export function Search({ params }) {
   const latest = useRef(key);
   latest.current = key;
   const isPath = !!(params.from && params.to);
+  const most = isPath || params.order === "smooth" ? Infinity : Number(params.stops ?? Infinity); // of a saved search
   const query = { ...filterOf(params), order: isPath ? null : params.order || (params.like ? "likeness" : params.q ? "probability" : "name") };
 
   const load = async (offset, limit = PAGE, again = false) => {
     setLoading(!again);
     try {
       const [page, facets] = await Promise.all([
-        get("/search", { ...query, offset, limit, features: true }),
+        get("/search", { ...query, offset, limit: Math.min(limit, most - offset), features: true }),
         offset ? { facets: found.value.facets, total: found.value.n_tags } : get("/facets", filterOf(params)),
       ]);
       if (latest.current !== key) return;
       const before = offset ? found.value.hits : [];
-      found.set({ ...page, key, hits: [...before, ...page.hits], facets: facets.facets, n_tags: facets.total });
+      const total = Math.min(page.total, most);
+      found.set({ ...page, total, n_left_out: page.total - total, key, hits: [...before, ...page.hits], facets: facets.facets, n_tags: facets.total });
       setError(null);
-      if (!again) announce(offset ? `${page.hits.length} more tracks` : counted(page.total, "track"));
+      if (!again) announce(offset ? `${page.hits.length} more tracks` : counted(total, "track"));
     } catch (problem) {
       if (latest.current === key && problem.status !== 401) setError(problem);
     }
@@ -98,7 +101,7 @@ export function Search({ params }) {
                   ${features.map((name) => html`<option value=${sign + name}>${word} ${name}</option>`)}</optgroup>`)}
               </select></label>`}
               <button class="button quiet" onClick=${() => setSaving(true)}><${Icon} name="plus" /> <span class="word">Save</span></button>
-              <a class="button quiet" href=${address("/playlist", { ...query })} download><${Icon} name="download" /> <span class="word">Playlist</span></a>
+              <a class="button quiet" href=${address("/playlist", { ...query, limit: most < Infinity ? Math.min(most, MAX_PLAYLIST) : null })} download><${Icon} name="download" /> <span class="word">Playlist</span></a>
             </div>
           </div>
           ${state.key === null ? html`<${Waiting} rows=${10} />` : html`
@@ -109,7 +112,7 @@ export function Search({ params }) {
         `}
       </section>
     </div>
-    ${saving && html`<${SaveDialog} query=${query} suggested=${params.q ?? params.name ?? (isPath ? "Path" : "")} onClose=${() => setSaving(false)} />`}
+    ${saving && html`<${SaveDialog} query=${query} most=${query.stops ?? params.stops} suggested=${params.q ?? params.name ?? (isPath ? "Path" : "")} onClose=${() => setSaving(false)} />`}
   <//>`;
 }
 
@@ -134,7 +137,7 @@ function SearchBox({ params, show, features }) {
     const asked = params.q ?? params.name ?? "";
     setText((old) => (old.trim() === asked.trim() ? old : asked));
   }, [params.q, params.name]);
-  const usual = { order: null, min_probability: null, owner: null, predicted: null };
+  const usual = { order: null, stops: null, min_probability: null, owner: null, predicted: null };
   const search = (q) => show({ ...usual, q: q.trim(), name: null });
   const byName = (name) => show({ ...usual, name: name.trim(), q: null });
   const complete = (whole, tag) => {
@@ -209,7 +212,9 @@ function Notes({ state, params, show }) {
   if (state.people_only?.length) {
     notes.push(html`<p>The model has not learnt ${listed(state.people_only.map((tag) => `“${tag}”`))}; only tracks that people tagged are found.</p>`);
   }
-  if (state.n_below > 0) {
+  if (state.n_left_out > 0) {
+    notes.push(html`<p>The first ${count(state.total)} of ${counted(state.total + state.n_left_out, "track")}. <button class="link" onClick=${() => show({ stops: null })}>Show all</button></p>`);
+  } else if (state.n_below > 0) {
     notes.push(html`<p>${counted(state.n_below, "less likely track")} not shown. <button class="link" onClick=${() => show({ min_probability: "0.01" })}>Show ${state.n_below === 1 ? "it" : "them"}</button></p>`);
   }
   return notes.length ? html`<div class="notes soft">${notes}</div>` : null;

@@ -55,8 +55,7 @@ function Table({ tags }) {
       <input id="filter" type="search" placeholder="Filter" value=${filter} onInput=${(event) => setFilter(event.target.value)} />
       ${both && html`<${Choice} label="Whose tags" value=${whose} options=${[["own", "Your tags"], ["built-in", "Built-in"], ["all", "All"]]} onChange=${setWhose} />`}
       ${nHidden > 0 && html`<label class="inline"><input type="checkbox" checked=${hidden} onChange=${(event) => setHidden(event.target.checked)} /> Show ${nHidden} hidden</label>`}
-      <details><summary>What the numbers mean</summary><p class="soft"><b>Quality</b>: how well the model tells tracks with the tag from those without, on tracks that it has not learnt from; the number is the AUC (0.5 is chance, 1 is perfect).
-        <b>Tagged</b>: your tracks that people gave the tag. <b>Predicted</b>: your tracks that the model gives it. <b>Precision</b>: how many of its predictions are right. <b>Recall</b>: how many of the tag's tracks it finds.</p></details>
+      <details><summary>What the numbers mean</summary><p class="soft"><b>Quality</b>: how well the model tells tracks with the tag from those without, on tracks that it has not learnt from; the number is the AUC (0.5 is chance, 1 is perfect). <b>Tagged</b>: your tracks that people gave the tag. <b>Predicted</b>: your tracks that the model gives it. <b>Precision</b>: how many of its predictions are right. <b>Recall</b>: how many of the tag's tracks it finds.</p></details>
     </div>
     <table class="table tags-table"><caption class="vh">Tags, sorted by ${COLUMNS.find(([name]) => name === column)[1]}</caption>
       <thead><tr>${COLUMNS.map(([name, label, kind]) => html`<th class=${kind} scope="col" aria-sort=${name === column ? (direction > 0 ? "ascending" : "descending") : undefined}>

@@ -157,7 +157,7 @@ function Tags({ track, put, reload }) {
       <p class="soft hint keys-hint">On a row: <kbd>y</kbd> yes, <kbd>n</kbd> no, <kbd>u</kbd> unknown, <kbd>↑</kbd> <kbd>↓</kbd> next row</p>
       <p class="soft hint"><span class="tick-sign" aria-hidden="true"></span> From this mark on, the model gives the track the tag.</p>
     </div>
-    ${shown.length === 0 && html`<p class="soft">${wanted ? "No tag matches. You can add it as a tag of your own." : "No tags yet. Add one of your own, or train a model."}</p>`}
+    ${shown.length === 0 && html`<p class="soft">${wanted ? "No tag matches. You can add it as a tag of your own." : track.tags.length ? "No tag is likely; perhaps it is not music. You can add one of your own." : "No tags yet. Add one of your own, or train a model."}</p>`}
     <div class="tag-groups">
       ${groups.map(([group, members]) => html`<section class="tag-group" key=${group} aria-labelledby=${`group-${group}`}>
         <h2 id=${`group-${group}`}>${KINDS.get(group) ?? group}</h2>

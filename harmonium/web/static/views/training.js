@@ -55,7 +55,7 @@ export function Training() {
       ${error && !data ? html`<${Problem} error=${error} retry=${reload} />` : !data ? html`<${Waiting} rows=${3} />`
         : !models.length ? html`<${Empty} title="No model has been trained yet."><p>Give about fifteen tracks each tag that the model should learn, then train.</p><div class="row"><a class="button" href="#/search">Tracks</a></div><//>`
         : html`<table class="table models"><thead><tr><th scope="col">Model</th><th scope="col" class="wide-only">Made</th><th scope="col" class="num">Tags learnt</th><th scope="col">Quality</th><th scope="col" class="num wide-only">Tracks</th><th scope="col"><span class="vh">Actions</span></th></tr></thead>
-          <tbody>${models.map((model) => html`<tr key=${model.id} class=${model.in_use ? "in-use" : ""}><th scope="row">${model.id}${model.in_use && html` <span class="badge">in use</span>`}</th>
+          <tbody>${models.map((model) => html`<tr key=${model.id} class=${model.in_use ? "in-use" : ""}><th scope="row">${model.id}${model.in_use && html` <span class="badge">in use</span>`}${model.built_in && html` <span class="badge">built-in</span>`}</th>
             <td class="wide-only">${when(model.made_at)}</td><td class="num">${count(model.learnt)} of ${count(model.tags)}</td><td><${Quality} auc=${model.mean_auc} /></td><td class="num wide-only">${model.tracks === null ? "–" : count(model.tracks)}</td>
             <td class="actions">${!model.in_use && html`${current && html`<button onClick=${() => { setChosen(model.id); }}>Compare</button>`}<button onClick=${() => use(model)}>Use<span class="vh"> model ${model.id}</span></button>`}</td></tr>`)}</tbody></table>`}
     </section>
@@ -79,8 +79,8 @@ function Compare({ current, candidate, use, close }) {
     ${error ? html`<${Problem} error=${error} retry=${reload} />` : !data ? html`<${Waiting} rows=${6} />` : html`
       <p><strong>${counted(data.better, "tag")} better, ${count(data.worse)} worse</strong>${data.mean_a !== null && `; mean AUC of the tags of both ${data.mean_a.toFixed(3)} → ${data.mean_b.toFixed(3)}${data.error === null ? "" : ` (difference ${signed(data.mean_b - data.mean_a)} ± ${data.error.toFixed(3)})`}`}.
         ${data.changed_tracks !== null && data.changed_tracks !== undefined ? ` ${counted(data.changed_tracks, "track")} would get other tags.` : ""}</p>
-      <div class="row"><button class="primary" onClick=${use}>Use the new model</button>${close && html`<button onClick=${close}>Close</button>`}</div>
-      <table class="table"><thead><tr><th scope="col">Tag</th><th scope="col">In use</th><th scope="col">New</th><th scope="col" class="num">Change of AUC</th></tr></thead>
+      <div class="row"><button class="primary" onClick=${use}>Use model ${candidate.id}</button>${close && html`<button onClick=${close}>Close</button>`}</div>
+      <table class="table"><thead><tr><th scope="col">Tag</th><th scope="col">In use</th><th scope="col">Model ${candidate.id}</th><th scope="col" class="num">Change of AUC</th></tr></thead>
         <tbody>${tags.map((tag) => {
           const change = tag.auc_a === null ? null : tag.auc_b - tag.auc_a;
           return html`<tr key=${tag.tag}><th scope="row"><a href=${href("tags", tag.tag)}>${tag.shown ?? tag.tag}</a></th><td><${Quality} auc=${tag.auc_a} /></td><td><${Quality} auc=${tag.auc_b} /></td>

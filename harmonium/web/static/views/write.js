@@ -102,7 +102,7 @@ function WriteJob({ job, after }) {
 /** The tags by kind: how many, where they go, and which of them. */
 function Kinds({ tags, isOn, fields, choose, setField }) {
   const sum = (some, value) => some.reduce((total, tag) => total + value(tag), 0);
-  return html`<ul class="write-kinds">${byKind(tags).map(([kind, some]) => {
+  return html`<ul class="write-kinds">${byKind(tags.filter((tag) => tag.kind !== "none")).map(([kind, some]) => {
     const on = some.filter(isOn), nowhere = fields?.[kind] === "none";
     const predicted = sum(on, (tag) => tag.n - tag.n_said);
     return html`<li key=${kind}>
