@@ -391,8 +391,7 @@ def _report(out: Output, change: Change, report: UndoReport) -> None:
     for later, n in sorted(report.conflicts.items()):
         out.note(f"Change {later} came later and changed {n:,} of it again. Undo that one first.")
     counts = {"tags": report.ended + report.revived, "files": report.files_restored}
-    by = {"undone": change.id, "change": report.change}
-    out.json({**by, **counts, "complete": report.complete})
+    out.json({"undone": change.id, "change": report.change, **counts, "complete": report.complete})
     parts = [f"{counted(report.ended, 'tag')} removed"] if report.ended else []
     parts += [f"{counted(report.revived, 'tag')} restored"] if report.revived else []
     parts += [

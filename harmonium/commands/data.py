@@ -34,7 +34,8 @@ def list_datasets(folder: Path | None = FOLDER, as_json: bool = options.JSON) ->
     names = ("name", "title", "items", "tags", "features", "triples", "audio")
     facts = [{name: getattr(info, name) for name in names} for info in infos]
     out.json([one | {"folder": found[one["name"]] and str(found[one["name"]])} for one in facts])
-    roots = datasets.data_folders(folder)
+    roots = [str(one) for one in datasets.data_folders(folder)]
+    out.folders = roots[:1]
     columns = ("Name", ">Items", ">Tags", ">Features", ">Triples", "Audio", "Folder")
     rows: list[list[Cell]] = [
         [
@@ -42,12 +43,12 @@ def list_datasets(folder: Path | None = FOLDER, as_json: bool = options.JSON) ->
             *("-" if n is None else n for n in (info.items, info.tags, info.features)),
             info.triples or "counts",
             "yes" if info.audio else "no",
-            Text("not found", "yellow") if path is None else _short(path, roots[0]),
+            Text("not found", "yellow") if path is None else str(path),
         ]
         for info, path in zip(infos, found.values(), strict=True)
     ]
     out.table(columns, rows)
-    out.hint("", Text("Searched: " + ", ".join(map(_short, roots)), style="dim"))
+    out.hint("", Text("Searched: " + ", ".join(roots), style="dim"))
     missing = next((name for name, path in found.items() if path is None), None)
     if missing is not None:
         out.hint(Text(f"How to get a missing one: harmonium data show {missing}", style="dim"))
@@ -86,8 +87,7 @@ def show_dataset(
         out.table(("Most used tags", ">Items", ">Share", ""), lines)
     out.hint("")
     terms = {key: facts[key.lower()] for key in ("Licence", "Homepage")}
-    folder_shown = "" if path is None else _short(path)
-    out.pairs({"Cite": facts["citation"], **terms, "Folder": folder_shown})
+    out.pairs({"Cite": facts["citation"], **terms, "Folder": path or ""})
 
 
 def _sizes(facts: dict[str, Any]) -> dict[str, str]:
@@ -109,11 +109,3 @@ def _sizes(facts: dict[str, Any]) -> dict[str, str]:
         ),
     }
     return {key: value for key, value in rows.items() if value}
-
-
-def _short(path: Path, root: Path | None = None) -> str:
-    """The path relative to a folder or to the user's home, if it is inside one of them."""
-    if root is not None and path.is_relative_to(root):
-        return str(path.relative_to(root))
-    home = Path.home()
-    return f"~/{path.relative_to(home)}" if path.is_relative_to(home) else str(path)

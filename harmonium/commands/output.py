@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from dataclasses import fields, is_dataclass
 from datetime import datetime, timedelta
 from operator import attrgetter
+from pathlib import Path
 from textwrap import fill
 from typing import Any
 
@@ -38,7 +39,7 @@ class Output:
     `json` and `csv` for programs, `say` and `table` for people and pipes, `hint` only for people.
     """
 
-    folders: Sequence[str] = ()  # of music: in tables for people, paths begin after them
+    folders: Sequence[str] = ()  # in tables for people, paths begin after them
 
     def __init__(self, as_json: bool = False, as_csv: bool = False) -> None:
         if as_json and as_csv:
@@ -187,8 +188,9 @@ def _for_people(cell: Cell, folders: Sequence[str]) -> Text:
     if isinstance(cell, float):
         return Text(percent(cell))
     if isinstance(cell, str):
-        inside = [one for one in folders if cell.startswith(os.path.join(one, ""))]  # noqa: PTH118
-        return Text(printable(os.path.relpath(cell, max(inside, key=len)) if inside else cell))
+        starts = {f"{Path.home()}{os.sep}": "~/", **{f"{one}{os.sep}": "" for one in folders}}
+        start = max(filter(cell.startswith, starts), key=len, default="")
+        return Text(printable(starts.get(start, "") + cell.removeprefix(start)))
     return Text("" if cell is None else f"{cell:,}")
 
 

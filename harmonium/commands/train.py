@@ -27,12 +27,11 @@ MIN_IN_RANGE = 20  # the summary shows a range of probabilities only with this m
 TAG_COLUMNS = ("Tag", ">Tracks", ">AUC", ">±", ">Threshold", ">Precision", ">Write from", "")
 MODEL_COLUMNS: Columns = {
     ">Model": lambda one: Text(str(one.id), style="cyan"),
-    "Made": "made_at",
+    "Made": lambda one: "built-in" if one.built_in else one.made_at,
     ">Tags learnt": lambda one: f"{one.n_learnt:,} of {one.n_tags:,}",
     ">AUC": lambda one: None if one.mean_auc is None else f"{one.mean_auc:.3f}",
     **{">Trained on": "n_tracks", ">Has tagged": "n_tagged"},
     "": lambda one: Text("in use" if one.in_use else "", style="green"),
-    " ": lambda one: "built-in" if one.built_in else "",
 }
 CERTAIN = {"people": "tagged", "given": "as you say"}  # source of a tag → shown as probability
 

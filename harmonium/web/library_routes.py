@@ -158,8 +158,7 @@ def _question(
         int | None, Query(alias="to", ge=1, le=MAX_ID, description="Where the path ends.")
     ] = None,
     stops: Annotated[
-        int,
-        Query(ge=1, le=MAX_ID, description="Tracks in a path or smooth order, or to save."),
+        int, Query(ge=1, le=MAX_ID, description="Tracks in a path or smooth order, or to save.")
     ] = 20,
 ) -> Question:
     whose = None if owner == "all" else owner

@@ -26,8 +26,8 @@ class TestList:
         lines = run("list", "--folder", samples).splitlines()
         found = {line.split()[0]: line for line in lines if line}
         assert {*datasets.names(), "mulan:toy"} <= found.keys()
-        assert found["hetrec"] == "hetrec\t12523\t9749\t-\t186478\tno\thetrec-lastfm"
-        assert found["emotify"] == "emotify\t400\t9\t-\t16184\tyes\temotify"
+        assert found["hetrec"] == f"hetrec\t12523\t9749\t-\t186478\tno\t{samples}/hetrec-lastfm"
+        assert found["emotify"] == f"emotify\t400\t9\t-\t16184\tyes\t{samples}/emotify"
         assert found["mulan:yeast"].endswith("not found")
         listed = {one["name"]: one for one in json.loads(run("list", "--json", "-f", samples))}
         assert listed["emotify"] == {

@@ -273,7 +273,6 @@ def test_doctor_has_an_exit_code_for_missing_files_and_shows_a_few(place, monkey
     monkeypatch.setenv("FORCE_COLOR", "1")
     shown = call("doctor", "--limit", "2", code=1).stdout
     assert "Missing files: 5" in shown
-    assert "/music" in shown
     assert "and 3 more" in shown
 
 

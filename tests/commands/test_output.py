@@ -6,6 +6,7 @@ import os
 import re
 from datetime import UTC, datetime
 from operator import attrgetter
+from pathlib import Path
 from typing import NamedTuple
 
 import pytest
@@ -62,6 +63,10 @@ def test_records_as_json_as_lines_and_as_a_table(capsys):
     head, row, nothing = plain(shown())
     assert (head.split(), nothing) == (["Tag", "Probability", "N", "At", "None"], "No tags.")
     assert row.startswith("hip hop         25 %  1,200  2026-01-0")
+    out, shown = terminal()
+    out.folders = ["/music", "/music/more"]
+    out.table((""), [(f"{one}/a b.ogg",) for one in ("/music", "/music/more", "/mus", Path.home())])
+    assert plain(shown()) == ["a b.ogg", "a b.ogg", "/mus/a b.ogg", "~/a b.ogg"]
     Output(as_json=True).json(iter([{"a": [1]}, {"b": "\udcff"}]))
     assert json.loads(capsys.readouterr().out) == [{"a": [1]}, {"b": "\udcff"}]
     assert [counted(n, "track") for n in (0, 1, 1200)] == ["0 tracks", "1 track", "1,200 tracks"]

@@ -252,14 +252,10 @@ def _pieces(lacing: bytes, body: bytes, serial: bytes, seen: dict[bytes, int]) -
 _FLAC_MARK = bytes(4)  # stands for a header that has the size in it
 
 
-def _kept_if_marked(rest: bytes) -> bytes:
-    """Opus: what follows is kept if its first bit says so; otherwise it is padding."""
-    return rest if rest and rest[0] & 1 else b""
-
-
 CODECS = (
     Ogg("Ogg Vorbis", b"\x01vorbis", b"\x03vorbis", lambda rest: b"\1", OggVorbis),
-    Ogg("Opus", b"OpusHead", b"OpusTags", _kept_if_marked, OggOpus),
+    # What follows is kept if its first bit says so; otherwise it is padding.
+    Ogg("Opus", b"OpusHead", b"OpusTags", lambda it: it if it[:1] and it[0] & 1 else b"", OggOpus),
     Ogg("Ogg FLAC", b"\x7fFLAC", _FLAC_MARK, lambda rest: b"", OggFLAC),
     Ogg("Speex", b"Speex   ", b"", lambda rest: b"", OggSpeex),
 )
