@@ -29,12 +29,12 @@ from harmonium.data.tables import (
     read_rows,
 )
 from harmonium.data.tag_names import speller
-from harmonium.errors import DataError
+from harmonium.errors import DataError, counted
 
 _MAX_COUNT = np.iinfo(np.int32).max
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Triples:
     """Distinct (user, item, tag) triples, as integer codes into the names."""
 
@@ -71,6 +71,10 @@ class Triples:
 
     def __len__(self) -> int:
         return len(self.tag)
+
+    def __repr__(self) -> str:
+        sizes = (counted(len(getattr(self, f"{one}s")), one) for one in ("user", "item", "tag"))
+        return f"Triples({len(self):,}: {', '.join(sizes)})"
 
     def frame(self) -> pl.DataFrame:
         """The triples as a table of strings with the columns user, item and tag."""
@@ -156,7 +160,7 @@ def sorted_triples(
     return Triples(user, item, tag, users, items, tags)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class TagCounts:
     """How many users gave each tag to each item."""
 
@@ -192,6 +196,9 @@ class TagCounts:
         """
         rows = CodedRows.from_columns({"item": items, "tag": tags, "count": counts})
         return counts_from_rows(rows, all_items=all_items, normalise=normalise, aliases=aliases)
+
+    def __repr__(self) -> str:
+        return f"TagCounts({counted(len(self.items), 'item')} × {counted(len(self.tags), 'tag')})"
 
     def top(self, n: int) -> "TagCounts":
         """The n tags with the largest total count, largest first; equal totals alphabetically."""

@@ -100,9 +100,7 @@ class GradientTagger(TagClassifier):
         is 0, or less than 20 clips, training uses all clips, for ``max_epochs``.""",
         default=0.1,
     )
-    optimizer: Literal["adam", "sgd"] = parameter(
-        "Adam, or stochastic gradient descent.", default="adam"
-    )
+    optimizer: Literal["adam", "sgd"] = parameter("Adam, or gradient descent.", default="adam")
     momentum: Share = parameter("Decay of the optimizer's running mean of gradients.", default=0.9)
     averaging: NotNegative = parameter(
         "Number of epochs, roughly, over which parameters are averaged; 0 turns it off.",
@@ -112,9 +110,7 @@ class GradientTagger(TagClassifier):
         "Strength of the ℓ1 penalty on the weights. Zeros are exact if ``averaging=0``.",
         default=0.0,
     )
-    l2: NotNegative | None = parameter(
-        "Strength of the ℓ2 penalty on the weights; None means 0.", default=0.0
-    )
+    l2: NotNegative | None = parameter("Strength of ℓ2 on the weights; None means 0.", default=0.0)
     warm_start: bool = parameter(
         """Let ``fit`` continue from the last parameters. With a number as ``random_state``
         it holds out the same clips again, if they are given in the same order.""",
@@ -220,10 +216,8 @@ class GradientTagger(TagClassifier):
         valid = None if eval_set is None else self._read_eval_set(eval_set, targets)
         if fresh:
             self._describe(X, targets)
-        labels = targets.Y
-        if eval_y is not None:
-            labels = read_more_targets(eval_y, targets, name="eval_y").Y
-            check_consistent_length(X, labels)
+        judged = targets if eval_y is None else read_more_targets(eval_y, targets, name="eval_y")
+        check_consistent_length(X, labels := judged.Y)
         groups = None if groups is None else group_index(groups, len(labels))
         folds = None if valid is not None else self._folds(labels, groups)
         if folds is None:

@@ -484,9 +484,7 @@ class NaiveBayesTagger(SolvedTagger):
         "Exponent of the likelihood ratios of the known tags: 1 is naive Bayes, 0 leaves them out.",
         default=1.0,
     )
-    l2: Positive = parameter(
-        "Strength of the logistic regression's penalty, above 0.", default=DEFAULT_L2
-    )
+    l2: Positive = parameter("Strength of the regression's penalty, above 0.", default=DEFAULT_L2)
 
     _param_type, _axes = NaiveBayesParams, ("CD", "C", "CC", "CC")
 

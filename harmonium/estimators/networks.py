@@ -76,9 +76,7 @@ class RBMTagger(GradientTagger):
     tolerance: NotNegative = parameter(
         "Inference has converged when none of a clip's probabilities changes by more.", default=1e-3
     )
-    n_jobs: Jobs | None = parameter(
-        "Threads that predict; None means 1, -1 one for each core.", default=None
-    )
+    n_jobs: Jobs | None = parameter("Threads that predict; None: 1; -1: all cores.", default=None)
     l2_tags: NotNegative | None = parameter(
         """Strength of the ℓ2 penalty on U, the weights between tags and hidden units; None means
         ``l2``, which otherwise applies to W alone.""",

@@ -101,35 +101,23 @@ class TagSmoother(StoredEstimator, BaseEstimator):
     damping: Share = parameter(default=RBM.damping, like=RBM)
     tolerance: NotNegative = parameter(default=RBM.tolerance, like=RBM)
     n_jobs: Jobs | None = parameter(default=RBM.n_jobs, like=RBM)
-    prior_users: NotNegative = parameter(
-        "Number of average users added to the other users of a clip.", default=1.0
-    )
+    prior_users: NotNegative = parameter("Average users added to the other users.", default=1.0)
     tags_l2: NotNegative = parameter(
         """Strength of the ℓ2 penalty on U, relative to the sum of the pairs' log-likelihoods, like
         those below.""",
         default=10.0,
     )
     others_l2: NotNegative = parameter("Strength of the ℓ2 penalty on W.", default=1.0)
-    user_l2: NotNegative = parameter(
-        "Strength of the ℓ2 penalty on the users' rows of V.", default=1.0
-    )
-    track_l2: NotNegative = parameter(
-        "Strength of the ℓ2 penalty on the tracks' rows of V.", default=1.0
-    )
-    clip_l2: NotNegative = parameter(
-        "Strength of the ℓ2 penalty on the clips' rows of V.", default=5.0
-    )
-    rows_l1: NotNegative = parameter(
-        "Strength of ℓ1 on V, by proximal steps: zeros are exact.", default=0.0
-    )
-    others_l1: NotNegative = parameter("Strength of ℓ1 on W, also by proximal steps.", default=0.0)
+    user_l2: NotNegative = parameter("Strength of ℓ2 on the users' rows of V.", default=1.0)
+    track_l2: NotNegative = parameter("Strength of ℓ2 on the tracks' rows of V.", default=1.0)
+    clip_l2: NotNegative = parameter("Strength of ℓ2 on the clips' rows of V.", default=5.0)
+    rows_l1: NotNegative = parameter("Strength of ℓ1 on V; zeros are exact.", default=0.0)
+    others_l1: NotNegative = parameter("Strength of ℓ1 on W; zeros are exact.", default=0.0)
     hide_user: Share = parameter(
         "Probability that a training pair loses its user, so that the model works without one.",
         default=0.5,
     )
-    hide_all: Share = parameter(
-        "Probability that a training pair loses all of its conditions.", default=0.2
-    )
+    hide_all: Share = parameter("Probability that it loses all of its conditions.", default=0.2)
     row_rate: Positive = parameter("Step length of V's rows.", default=0.3)
     learning_rate: Positive = parameter(default=RBM.learning_rate, like=RBM)
     schedule: Literal["constant", "inverse", "cosine"] = parameter(default="inverse", like=RBM)

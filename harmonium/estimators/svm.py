@@ -79,12 +79,8 @@ class SVMTagger(LinearTagger):
         "Use as many positives as negatives; if False, up to ``max_examples`` of each.",
         default=True,
     )
-    n_jobs: Jobs | None = parameter(
-        "Threads that train; None means 1, -1 one for each core.", default=None
-    )
-    random_state: Seed = parameter(
-        "Seed of the choice between clips with equal counts.", default=None
-    )
+    n_jobs: Jobs | None = parameter("Threads that train; None: 1; -1: all cores.", default=None)
+    random_state: Seed = parameter("Seed of the choice between equal counts.", default=None)
 
     _scores_are_probabilities = False
 

@@ -71,6 +71,7 @@ class TestContract:
     def test_labels_are_0_1_or_nan_by_the_dataset_s_rule(self, data):
         Y, tags = data.labels()
         assert (Y.dtype, Y.shape) == (np.float32, (len(data), len(tags)))
+        assert repr(data) == f"Dataset('{data.name}': {data.counts})"
         counts = data.counts.matrix.toarray()
         assert (Y[counts == 0] == 0).all()
         if data.info.min_share is None:

@@ -56,6 +56,8 @@ def test_whole_numbers_may_be_floats_as_where_some_are_missing_or_none_is_there(
     with pytest.warns(DataWarning, match="1 with an empty user"):
         triples = Triples.from_columns(pd.Series([3, None, 4]), ["i"] * 3, ["rock"] * 3)
     assert triples.users.to_list() == ["3", "4"]
+    assert repr(triples) == "Triples(2: 2 users, 1 item, 1 tag)"
+    assert repr(triples.counts()) == "TagCounts(1 item × 1 tag)"
 
 
 def test_rows_with_an_empty_name_are_left_out_with_one_warning():

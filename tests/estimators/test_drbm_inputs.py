@@ -284,10 +284,10 @@ def test_nothing_is_done_before_fit(train, tmp_path):
     model = quick()
     uses = [partial(use, train.X) for use in (model.predict, model.predict_proba, model.infer)]
     uses += [partial(model.complete, *train), partial(model.score, *train)]
+    uses += [partial(getattr, model, "params_")]
     for use in (*uses, partial(model.save, tmp_path / "model")):
         with pytest.raises(NotFittedError, match="DiscriminativeRBM instance is not fitted yet"):
             use()
-    assert not hasattr(model, "params_")
     assert list(tmp_path.iterdir()) == []
 
 

@@ -65,7 +65,7 @@ class Labels(NamedTuple):
     tags: pl.Series
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class Dataset:
     """Items with their tags and whatever else is known of them; row i is items[i] everywhere.
 
@@ -94,6 +94,9 @@ class Dataset:
 
     def __len__(self) -> int:
         return len(self.items)
+
+    def __repr__(self) -> str:
+        return f"Dataset('{self.name}': {self.counts})"
 
     @property
     def name(self) -> str:
