@@ -1,4 +1,4 @@
-"""Triples of (user, item, tag), the labels made from them, and the datasets that hold them."""
+"""Triples of (user, item, tag), the labels made from them, and public datasets."""
 
 from harmonium.data.tag_names import artist_groups as artist_groups
 from harmonium.data.tag_names import artist_key as artist_key

@@ -2,8 +2,8 @@
 
 Each distinct name is handled once; rows are integers.
 
-Polars reads delimited text that is well formed, and the csv module any other: a row that cannot be
-used is left out, and its line is known.
+Polars reads well-formed delimited text, and the csv module anything else: a row that cannot be used
+is left out, and its line number is reported.
 """
 
 import csv
@@ -34,11 +34,11 @@ from harmonium.files import PathLike
 Column: TypeAlias = Sequence[Any] | NDArray[Any] | pl.Series
 Roles: TypeAlias = Mapping[str, str | int]  # role → its column, by name or by position from 0
 ChooseRoles: TypeAlias = Callable[[list[str], int], Roles]
-"""Names of the columns, none without a header, and how many columns there are → the roles."""
+"""The columns' names (none without a header) and their number → the roles."""
 
 DELIMITERS = {".csv": ",", ".tsv": "\t", ".tab": "\t"}
 PARQUET = (".parquet", ".pq")
-USUAL_NAMES = {  # role → names that columns usually have, the likeliest first
+USUAL_NAMES = {  # role → usual column names, the likeliest first
     "item": (
         *("path", "file", "filename", "file_name", "location"),
         *("item", "clip", "track", "track_id", "song", "id"),
@@ -54,9 +54,9 @@ NOT_UTF8 = "bytes that are not UTF-8"
 MAX_PLACES = 5  # a warning names the places of this many rows for each reason
 MAX_COLUMNS = 20  # a message lists at most this many columns
 _POSSIBLE_DELIMITERS = (",", ";", "\t", "|")
-_HEAD_BYTES = 1 << 16  # the first line must be within these
-_FIRST_ROWS = 100  # tell the number of columns where there is no header
-_SURROGATE = re.compile("[\ud800-\udfff]")  # what a byte becomes that is not UTF-8
+_HEAD_BYTES = 1 << 16  # bytes in which the first line must end
+_FIRST_ROWS = 100  # rows that show the number of columns without a header
+_SURROGATE = re.compile("[\ud800-\udfff]")  # what replaces a byte that is not UTF-8
 _PARQUET_TO_IPC = """import sys, polars
 polars.read_parquet(sys.stdin.buffer.read()).write_ipc(sys.stdout.buffer)"""
 _UTF8_MARK, _UTF16_MARKS = b"\xef\xbb\xbf", (b"\xff\xfe", b"\xfe\xff")
@@ -76,7 +76,7 @@ def encode(values: pl.Series) -> Coded:
 
 
 def compact(column: Coded) -> Coded:
-    """The same rows with the names that none of them uses left out, order kept."""
+    """The same rows without names that none of them uses, in the same order."""
     used = np.bincount(column.codes, minlength=len(column.names)) > 0
     if used.all():
         return column
@@ -90,7 +90,7 @@ def distinct_rows(*columns: Codes) -> list[Codes]:
     if prod(sizes) > np.iinfo(np.int64).max:
         frame = pl.DataFrame([pl.Series(str(i), column) for i, column in enumerate(columns)])
         return [column.to_numpy() for column in frame.unique().sort(pl.all())]
-    key = np.ravel_multi_index(columns, sizes)  # so that one sort of integers does it
+    key = np.ravel_multi_index(columns, sizes)  # so that one integer sort is enough
     key.sort()
     key = key[np.diff(key, prepend=-1) != 0]
     return [column.astype(np.int32) for column in np.unravel_index(key, sizes)]
@@ -111,7 +111,7 @@ class CodedRows:
 
     @classmethod
     def from_columns(cls, columns: Mapping[str, Column], **attributes: Any) -> "CodedRows":
-        """Rows of sequences of equal length, by role, with the attributes named above."""
+        """Rows from sequences of equal length, by role, with the attributes named above."""
         strings = {
             role: as_strings(values, name=role, fractions=role == "count")
             for role, values in columns.items()
@@ -128,7 +128,7 @@ class CodedRows:
         return names.gather(codes)
 
     def mapping(self, role: str, other: str) -> dict[str, str]:
-        """The other role's value for each value of a role, which must have one only."""
+        """The other role's value for each value of a role; there must be only one."""
         table: dict[str, str] = {}
         for key, value in zip(self.values(role), self.values(other), strict=True):
             if table.setdefault(key, value) != value:
@@ -139,7 +139,7 @@ class CodedRows:
         return table
 
     def respelled(self, role: str, spell: Callable[[pl.Series], pl.Series]) -> "CodedRows":
-        """The rows with other spellings of a role's names; names that become equal are merged."""
+        """The rows with a role's names respelt; names that become equal are merged."""
         codes, names = self.columns[role]
         new_code, names = encode(spell(names))
         return replace(self, columns={**self.columns, role: Coded(new_code[codes], names)})
@@ -147,8 +147,8 @@ class CodedRows:
     def usable(self, faults: Mapping[str, tuple[str, Mask]] | None = None) -> "CodedRows":
         """The rows without an empty name and without these faults, each a role and its bad names.
 
-        Rows left out get one warning, which counts them by reason and says where the first are; it
-        is an error if no row is left.
+        One warning counts the rows left out by reason and says where the first are; if no row is
+        left, that is an error.
         """
         empty = {
             f"an empty {role}": (role, (column.names.str.strip_chars() == "").to_numpy())
@@ -223,7 +223,7 @@ def most_frequent(totals: NDArray[Any], names: pl.Series, n: int) -> Places:
 
 
 def positions(wanted: Column, names: pl.Series, *, name: str) -> Places:
-    """Where each wanted name is in names, (n,)."""
+    """The place of each wanted name in names, (n,)."""
     strings = as_strings(wanted, name=name)
     codes = codes_in(strings, names)
     if (codes < 0).any():
@@ -235,7 +235,7 @@ def positions(wanted: Column, names: pl.Series, *, name: str) -> Places:
 
 
 def codes_in(wanted: pl.Series, names: pl.Series) -> Codes:
-    """The index of each wanted name in names, (n,), -1 for one that is not there."""
+    """The index of each wanted name in names, (n,), -1 for missing ones."""
     codes = pl.Series(np.arange(len(names), dtype=np.int32))
     return wanted.replace_strict(names, codes, default=-1, return_dtype=pl.Int32).to_numpy()
 
@@ -255,7 +255,7 @@ def read_rows(
     ----------
     header : whether the first row names the columns; without a header, columns are given by
         position, and by default are the first ones in the order of the roles
-    delimiter : by default the one that the extension means, or else one that is in the first line
+    delimiter : by default the extension's usual one, or else one found in the first line
     quote : the character around fields that hold a delimiter or a line break; None if there is none
     encoding : the encoding of a text file
     """
@@ -283,14 +283,14 @@ def read_rows(
 
 
 def _unpacked(file: Path) -> bytes:
-    """What is in a file, or inside if that is gzipped; by content, as names can mislead."""
+    """A file's content, unpacked if it is gzipped, which the content decides, not the name."""
     try:
         data = file.read_bytes()
     except FileNotFoundError:
         hint = f" Its folder {file.parent} does not exist either."
         if file.parent.is_dir():
             near = nearest_names(file.name, [other.name for other in file.parent.iterdir()])
-            hint = f" The nearest name in that folder is {near[0]!r}." if near else ""
+            hint = f" The closest name in that folder is {near[0]!r}." if near else ""
         raise DataError(f"There is no file {file}.{hint}") from None
     except OSError as error:
         raise DataError(f"{file} cannot be read: {error.strerror}.") from None
@@ -308,10 +308,10 @@ def _unpacked(file: Path) -> bytes:
 
 
 def _recognised_delimiter(data: bytes, usual: str | None) -> str | None:
-    """The usual one, if it is in the first line; else one that is; else the usual one."""
+    """The usual delimiter, unless the first line lacks it and has another."""
     text = data[:_HEAD_BYTES].decode(errors="replace")
     for one in filter(None, (usual, *_POSSIBLE_DELIMITERS)):
-        with suppress(StopIteration, csv.Error):  # reading it says what is wrong
+        with suppress(StopIteration, csv.Error):  # reading it will say what is wrong
             if len(next(csv.reader(io.StringIO(text), delimiter=one))) > 1:
                 return one
     return usual
@@ -361,7 +361,7 @@ def read_parquet(file: Path) -> pl.DataFrame:
             return pl.read_ipc(io.BytesIO(done.stdout))
         last_line = done.stderr.decode(errors="replace").strip().rpartition("\n")[2]
         reason = last_line if done.returncode == 1 else "it cannot be decoded"
-    raise DataError(f"{file.name} is not a whole Parquet file: {reason}.")
+    raise DataError(f"{file.name} is not a complete Parquet file: {reason}.")
 
 
 def find_columns(
@@ -369,7 +369,7 @@ def find_columns(
 ) -> dict[str, int]:
     """The position of each role's column among the names of all columns.
 
-    A role that is looked up by its own name, such as "user", may have another of `USUAL_NAMES`.
+    A role looked up by its own name, such as "user", may also have one of its `USUAL_NAMES`.
     Without a header, the file has no names.
     """
     names = [name.strip() for name in names]
@@ -430,7 +430,7 @@ def _listed(names: Sequence[str]) -> str:
 
 
 class _TextTable:
-    """A text in UTF-8 that knows where its rows are."""
+    """A UTF-8 text that knows where its rows are."""
 
     def __init__(
         self, data: bytes, delimiter: str, quote: str | None, *, header: bool, source: str
@@ -481,7 +481,7 @@ class _TextTable:
         return [*roles, *(str(i) for i in range(len(roles), n_fields))][:n_fields], roles
 
     def _read_fast(self) -> dict[str, pl.Series] | None:
-        """The columns by role, or None if anything is not as it should be.
+        """The columns by role, or None if anything is wrong.
 
         Rows that are too long are an error of polars; rows that are too short, and blank lines,
         have a null in the last column, which is therefore read too.
@@ -490,7 +490,7 @@ class _TextTable:
         lone_return = b"\r" in data and data.count(b"\r") != data.count(b"\r\n")
         if lone_return or data[:1] in (b"\n", b"\r"):
             return None
-        if data.endswith(delimiter):  # where polars sees no field too many
+        if data.endswith(delimiter):  # polars has not noticed extra fields
             return None
         if quote and quote in data and not _is_well_quoted(data, quote, delimiter):
             return None
@@ -511,7 +511,7 @@ class _TextTable:
         return {role: frame[str(position)] for role, position in self.where.items()}
 
     def _read_with_care(self) -> dict[str, pl.Series]:
-        """The good rows as columns by role; the lines of the others go to `left_out`."""
+        """The good rows as columns by role; the others' lines go to `left_out`."""
         columns: dict[str, list[str]] = {role: [] for role in self.where}
         for line, fields in self._body():
             if fault := self._fault(fields):
@@ -565,7 +565,7 @@ class _TextTable:
 
 
 def _is_well_quoted(data: bytes, quote: bytes, delimiter: bytes) -> bool:
-    """Whether quotes only open fields, close them, or stand doubled inside them.
+    """Whether quotes only open fields, close them, or are doubled inside them.
 
     Counted from 0, every even quote must then come after a delimiter, a line break or a quote, and
     every odd one before one of these.

@@ -1,16 +1,16 @@
-"""Names of tags and artists: one spelling for each, several tags in one text, and a tree of genres.
+"""Names of tags and artists: one spelling for each, several tags in one text, and a genre tree.
 
 One text may hold several tags, such as "Jazz; Blues", "Pop, Rock" or "Jazz/Vocal/Blues".
-Semicolons, bars, NUL and line breaks always separate tags. Commas and slashes do so only where it
-is safe: "Jazz/Blues" is two genres, "Pop/Rock" one and "AC/DC" none. A text is split at them if it
-is not itself a known name, and if every part is
+Semicolons, bars, NUL and line breaks always separate tags. Commas and slashes do so only if it is
+safe: "Jazz/Blues" is two genres, "Pop/Rock" one and "AC/DC" none. A text is split at them if it is
+not itself a known name, and if every part is
 
 - a genre or a usual tag of the built-in tree,
 - or a text that stands alone elsewhere,
 - or a part of at least two different texts.
 
 Ampersands, plus signs and "and" never separate tags, unless asked to. A text that stays whole may
-still mean several tags: `possible_parts` gives these, so that nobody takes them for absent.
+still mean several tags: `possible_parts` returns these, so that they do not count as absent.
 """
 
 import re
@@ -37,7 +37,7 @@ AUDIO_FEATURES = (
 """Tags of the built-in model without a threshold: their probability is a value from 0 to 1, and
 they are not listed or written as tags."""
 
-# White space, underscores, and what Unicode calls dashes, with the minus sign.
+# White space, underscores, Unicode's dashes, and the minus sign.
 _ASCII_SEPARATORS = r"[\s\x1c-\x1f_\-]+"
 _SEPARATORS = re.compile(
     r"[\s\x1c-\x1f_\-\u058a\u05be\u1400\u1806\u2010-\u2015\u2212\u2e17\u2e1a\u2e3a\u2e3b\u2e40"
@@ -53,9 +53,9 @@ _LISTED = re.compile(r"[,/;|\\]")
 _JOINED = re.compile(r"[&+]| and | n |'n'", re.IGNORECASE)
 _AROUND, _SLASH = re.compile(r"\s*([,/])\s*"), re.compile(r"\s*/\s*")
 
-OWN = "own"  # the kind of a tag of which nothing else is known
+OWN = "own"  # the kind of a tag if nothing else is known
 KINDS = ("genre", "mood", "instrument", "voice", "era", "sound", OWN)  # the kinds of tags
-NO_TAG = "none"  # in place of a kind: for words that are not tags, see `not_tags.toml`
+NO_TAG = "none"  # instead of a kind: for words that are not tags, see `not_tags.toml`
 _NUMBER = re.compile(r"\(?\d+\)?")
 _TREE_TABLES = {
     "kinds": "a table of genres and lists of their kinds",
@@ -66,7 +66,7 @@ _TREE_TABLES = {
 
 
 def normalise_tag(tag: str) -> str:
-    """The tag in lower case, its words set apart by single spaces.
+    """The tag in lower case, with single spaces between words.
 
     Unicode's compatibility form (NFKC) makes full-width and decomposed letters plain, case is
     folded, and runs of white space, hyphens, dashes and underscores become one space, with none
@@ -78,7 +78,7 @@ def normalise_tag(tag: str) -> str:
 
 def normalise_names(names: pl.Series) -> pl.Series:
     """normalise_tag of each name, (n,)."""
-    # ASCII is its own NFKC, and its lower case is its folded case: polars does these all at once.
+    # For ASCII, NFKC changes nothing and folding is lower case: polars does all at once.
     normal = names.str.to_lowercase().str.replace_all(_ASCII_SEPARATORS, " ").str.strip_chars(" ")
     others = np.flatnonzero((names.str.len_bytes() != names.str.len_chars()).to_numpy())
     if len(others):
@@ -126,13 +126,13 @@ def resolve_aliases(aliases: Mapping[str, str], *, normalise: bool) -> dict[str,
 
 
 def artist_key(name: str) -> str:
-    """What the spellings of one artist's name have in common.
+    """A key that all spellings of an artist's name share.
 
     Case, accents, punctuation, spaces, a leading or trailing "The", guests ("feat. …"), and the
     choice between "&", "+" and "and" make no difference: "The Prodigy", "Prodigy" and "Prodigy,
     The" are one; so are "Simon & Garfunkel" and "Simon and Garfunkel". It is for grouping, where
-    taking two artists for one does no harm: letters that differ by an accent only count as equal.
-    A name without any letter or digit ("!!!") stays as it is.
+    mixing up two artists does no harm: letters that differ only by an accent count as equal. A name
+    without any letter or digit ("!!!") stays as it is.
     """
     folded = unicodedata.normalize("NFKD", name).casefold().strip()
     words = _AND.sub(" and ", _GUESTS.sub("", folded)).strip()
@@ -142,10 +142,10 @@ def artist_key(name: str) -> str:
 
 
 def artist_groups(*columns: pl.Series) -> Codes:
-    """(n,) a number for each row, equal where two rows have an artist in common.
+    """(n,) a number for each row, equal if two rows share an artist.
 
-    Each column names the artist of a row in its own way, such as by name and by id; rows are of one
-    artist if they agree in one of the columns, up to the spelling of `artist_key`, or if others
+    Each column names a row's artist in its own way, such as by name and by id. Two rows share an
+    artist if they agree in one of the columns, up to the spelling of `artist_key`, or if other rows
     link them.
     """
     keys = []
@@ -157,7 +157,7 @@ def artist_groups(*columns: pl.Series) -> Codes:
 
 
 def linked_groups(*columns: pl.Series) -> Codes:
-    """(n,) a number for each row, equal where rows agree in a column or where others link them."""
+    """(n,) a number for each row, equal if rows agree in a column or others link them."""
     from scipy.sparse import coo_array
     from scipy.sparse.csgraph import connected_components
 
@@ -177,25 +177,25 @@ def linked_groups(*columns: pl.Series) -> Codes:
 class GenreTree:
     """Which genre is a kind of which, and which names mean the same; all names are normalised."""
 
-    parents: Mapping[str, frozenset[str]] = field(default_factory=dict)  # genre → what it is one of
+    parents: Mapping[str, frozenset[str]] = field(default_factory=dict)  # genre → its parents
     aliases: Mapping[str, str] = field(default_factory=dict)  # another name → the genre
     spellings: Mapping[str, str] = field(default_factory=dict)  # normalised name → spelling
-    compounds: frozenset[str] = frozenset()  # names that look like several genres and are one
+    compounds: frozenset[str] = frozenset()  # names that look like several genres but are one
     words: frozenset[str] = frozenset()  # other tags that are known
 
     def __bool__(self) -> bool:
         return bool(self.parents or self.aliases)
 
     def knows(self, name: str) -> bool:
-        """Whether a normalised name is that of a genre, or another known tag."""
+        """Whether a normalised name is a genre or another known tag."""
         return any(name in names for names in (self.parents, self.aliases, self.words))
 
     def canonical(self, name: str) -> str:
-        """The one name of a genre."""
+        """The main name of a genre."""
         return self.aliases.get(name, name)
 
     def ancestors(self, name: str) -> list[str]:
-        """What a genre is a kind of, the nearest first."""
+        """A genre's ancestors, the nearest first."""
         found: dict[str, None] = {}
         level = [self.canonical(name)]
         while level:
@@ -205,13 +205,13 @@ class GenreTree:
         return list(found)
 
     def counts_for(self, name: str) -> set[str]:
-        """The tags whose tracks count for a genre: its other names, and all its kinds."""
+        """The tags whose tracks count for a genre: its other names, and all its subgenres."""
         genre = self.canonical(name)
         names = {*self.parents, *self.aliases}
         return {one for one in names if genre in (self.canonical(one), *self.ancestors(one))}
 
     def in_list(self, name: str, allowed: Iterable[str]) -> str | None:
-        """The nearest genre on a list that a tag means, or that it is a kind of; normalised."""
+        """The nearest genre on a list that a tag means or descends from; normalised."""
         there = {self.canonical(one): one for one in map(normalise_tag, allowed)}
         chain = [self.canonical(name), *self.ancestors(name)]
         return next((there[one] for one in chain if one in there), None)
@@ -232,7 +232,7 @@ class GenreTree:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any], source: str = "the tree of genres") -> Self:
-        """From tables such as those of `genres.toml`, checked."""
+        """From tables like those in `genres.toml`, checked."""
         for name, value in data.items():
             if name not in _TREE_TABLES:
                 raise DataError(
@@ -300,15 +300,15 @@ def words_that_are_not_tags() -> frozenset[str]:
 
 
 def kind_of(name: str, kinds: Mapping[str, str]) -> str:
-    """The kind of a normalised tag, of which ``kinds`` knows some; `NO_TAG` of a bare number."""
+    """The kind of a normalised tag, from ``kinds`` if known; `NO_TAG` for a bare number."""
     return kinds.get(name) or (NO_TAG if _NUMBER.fullmatch(name) else OWN)
 
 
 class TagSplitter:
-    """Splits texts into tags, given all texts that there are, each as often as it occurs.
+    """Splits texts into tags, given all the texts and how often each occurs.
 
-    Tags may be ``known`` from elsewhere. Texts are split at ``separators`` alone, whatever the
-    parts are; without any, nowhere; by default (None) where it is safe.
+    Tags may be ``known`` from elsewhere. Texts are split only at ``separators``, whatever the parts
+    are; if that is empty, nowhere; by default (None) where it is safe.
     """
 
     def __init__(
@@ -330,7 +330,7 @@ class TagSplitter:
         self._known = {*alone, *recurring, *elsewhere} - {""}
 
     def split(self, text: str) -> tuple[str, ...]:
-        """The tags in a text as they are spelled there, each once; empty if there is none."""
+        """The tags in a text as spelt there, each once; may be empty."""
         if self._separator is not None:
             found = self._separator.split(text)
         else:
@@ -339,7 +339,7 @@ class TagSplitter:
         return tuple(spelled[key] for key in dict.fromkeys(map(_key, found)) if key)
 
     def _split_piece(self, piece: str) -> list[str]:
-        """The parts between commas and slashes; the whole where one of them is not known."""
+        """The parts between commas and slashes; the whole text if a part is unknown."""
         if not _SOMETIMES.search(piece) or self._is_name(piece):
             return [_SLASH.sub("/", piece)]
         parts = []
@@ -355,14 +355,14 @@ class TagSplitter:
         return parts
 
     def _is_name(self, text: str) -> bool:
-        """Whether a text is a name as a whole, although it has a separator in it."""
+        """Whether a text as a whole is a name, although it contains a separator."""
         key = _key(text)
         tree = builtin_tree()
         return not key or key in tree.compounds or key in self._known or tree.knows(key)
 
 
 def possible_parts(tag: str) -> frozenset[str]:
-    """The normalised tags that a text left whole may mean; none if it is plainly one tag."""
+    """The normalised tags that an unsplit text may mean; none if it is plainly one tag."""
     listed = _LISTED.split(tag)
     parts = {normalise_tag(part) for one in listed for part in (one, *_JOINED.split(one))}
     return frozenset(parts - {"", normalise_tag(tag)})

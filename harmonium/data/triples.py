@@ -94,7 +94,7 @@ class Triples:
     def top_tags(self, n: int) -> "Triples":
         """The triples of the n most used tags, most used first; equally used ones alphabetically.
 
-        Users and items keep their names and codes, those with no triple left too.
+        Users and items keep their names and codes, even without any triple left.
         """
         used = np.bincount(self.tag, minlength=len(self.tags))
         return self._with_names("tag", most_frequent(used, self.tags, n))
@@ -111,9 +111,9 @@ class Triples:
         return self._with_names("tag", positions(tags, self.tags, name="tags"))
 
     def _with_names(self, role: Literal["item", "tag"], kept: Places) -> "Triples":
-        """The triples whose item or tag is one of those kept, which get the codes 0, 1, …."""
+        """The triples whose item or tag is kept; these get the codes 0, 1, …."""
         if len(np.unique(kept)) < len(kept):
-            raise DataError(f"'{role}s' must name each {role} once, got one of them twice.")
+            raise DataError(f"'{role}s' must name each {role} once, got one twice.")
         names: pl.Series = getattr(self, f"{role}s")
         new_code = np.full(len(names), -1, dtype=np.int32)
         new_code[kept] = np.arange(len(kept))
@@ -144,7 +144,7 @@ class Triples:
 def triples_from_rows(
     rows: CodedRows, *, normalise: bool, aliases: Mapping[str, str] | None
 ) -> Triples:
-    """Triples of rows with the roles user, item and tag."""
+    """Triples from rows with the roles user, item and tag."""
     rows = rows.respelled("tag", speller(normalise=normalise, aliases=aliases)).usable()
     (user, users), (item, items), (tag, tags) = (
         rows.columns[role] for role in ("user", "item", "tag")
@@ -182,8 +182,8 @@ class TagCounts:
         """Counts from three columns of equal length.
 
         Counts of the same item and tag (two spellings of one tag, say) are added up. Rows with an
-        empty item or tag, or with a count that is not a whole number from 0 on, are left out with
-        one DataWarning.
+        empty item or tag, or with a count that is not a whole number of at least 0, are left out
+        with one DataWarning.
 
         Parameters
         ----------
@@ -232,7 +232,7 @@ class TagCounts:
         return self.matrix.data / listeners[self._rows()] >= min_share
 
     def _filled(self, entries: Floats) -> Floats:
-        """A dense matrix with these in place of the stored entries, and 0 elsewhere."""
+        """A dense matrix with these instead of the stored entries, and 0 elsewhere."""
         dense = np.zeros(self.matrix.shape, dtype=np.float32)
         dense[self._rows(), self.matrix.indices] = entries
         return dense
@@ -249,7 +249,7 @@ def counts_from_rows(
     normalise: bool,
     aliases: Mapping[str, str] | None,
 ) -> TagCounts:
-    """TagCounts of rows with the roles item, tag and count."""
+    """TagCounts from rows with the roles item, tag and count."""
     _, no_count = _whole_numbers(rows.columns["count"].names)
     rows = rows.respelled("tag", speller(normalise=normalise, aliases=aliases))
     rows = rows.usable({"a count that is not a whole number from 0 on": ("count", no_count)})
@@ -273,7 +273,7 @@ def counts_from_rows(
 
 
 def _whole_numbers(texts: pl.Series) -> tuple[Ids, Mask]:
-    """The counts that the texts say, (n,), and which of them are no counts, (n,)."""
+    """The counts in the texts, (n,), and which texts are not counts, (n,)."""
     number = texts.str.strip_chars().cast(pl.Float64, strict=False).fill_null(np.nan).to_numpy()
     whole = (number >= 0) & (number <= _MAX_COUNT) & (np.floor(number) == number)
     return np.where(whole, number, 0).astype(np.int64), ~whole
@@ -287,9 +287,8 @@ class Conditioning:
     """One row per pair of a user and an item that the user saw.
 
     The tags y of a row are the user's own for the item. They are conditioned on the mean of the
-    *other* users of that item, (counts of the item - y) / n_others, and on who the user is and
-    which track and item it is about. The size is linear in the number of triples: the means are
-    left to whoever needs them.
+    *other* users of that item, (counts of the item - y) / n_others, and on the user, the track and
+    the item. The size is linear in the number of triples: the means are not stored.
     """
 
     user: Codes  # (n_pairs,) places in ``users``
@@ -315,10 +314,10 @@ class Conditioning:
         ----------
         triples : who gave which tag to which item (clip)
         tracks : the track of each item, as a mapping from item to track or as a sequence in the
-            order of `triples.items`; by default each item is a track of its own
+            order of `triples.items`; by default each item is its own track
         pairs : who saw what, for users who saw an item but gave it none of the tags, which triples
-            cannot tell: a pair of sequences (users, items), or triples of more tags. The pairs of
-            `triples` itself are always there.
+            cannot show: a pair of sequences (users, items), or triples of more tags. The pairs of
+            `triples` itself are always included.
 
         For the 100 most used tags, for example:
         ``Conditioning.from_triples(triples.top_tags(100), pairs=triples)``.
@@ -351,7 +350,7 @@ class Conditioning:
     @cached_property
     def counts(self) -> sp.csr_array:
         """How many users gave each item each tag, (n_items, n_tags), of float32."""
-        # pairs of one item are neighbours, so that sums over them are a product with this matrix
+        # pairs of one item are adjacent, so sums over them are a product with this matrix
         ends, ones = np.append(0, np.cumsum(self.n_users)), np.ones(len(self), np.float32)
         shape = (len(self.items), len(self))
         counts = sp.csr_array((ones, np.arange(len(self)), ends), shape=shape) @ self.y
@@ -377,13 +376,13 @@ def _merged_pairs(triples: Triples, pairs: Pairs | None) -> tuple[Coded, Coded]:
 
 
 def _appended(column: Coded, values: pl.Series) -> Coded:
-    """The column with more rows; new names come after those there are."""
+    """The column with more rows; new names come after the old ones."""
     codes, names = encode(pl.concat([column.names, values]))
     return Coded(np.concatenate([column.codes, codes[len(column.names) :]]), names)
 
 
 def _ones(row: Any, column: Any, shape: tuple[int, int], dtype: type) -> sp.csr_array:
-    """The number of times that each pair of a row and a column occurs."""
+    """How often each pair of row and column occurs."""
     return sp.coo_array((np.ones(len(row), dtype=dtype), (row, column)), shape=shape).tocsr()
 
 
@@ -428,8 +427,8 @@ def read_triples(
     Parameters
     ----------
     path : a .csv, .tsv or .parquet file, also with .gz
-    user, item, tag : the columns, by name or by position from 0; by default also under another
-        name that they often have, such as listener, clip and label
+    user, item, tag : the columns, by name or by position from 0; by default also found under other
+        common names, such as listener, clip and label
     normalise : whether tags are brought to one spelling, see `normalise_tag`
     aliases : spelling -> tag, or a file of them for `read_aliases`; applied after normalisation
     layout : `header`, `delimiter`, `quote` and `encoding` of a text file, as in `tables.read_rows`
@@ -456,7 +455,7 @@ def read_counts(
     path : a .csv, .tsv or .parquet file, also with .gz
     item, tag, count : the columns, by name or by position from 0
     all_items : the rows of the matrix in this order, for items that may have no tag at all
-    normalise, aliases, layout : as those of `read_triples`
+    normalise, aliases, layout : as in `read_triples`
     """
     rows = read_rows(path, {"item": item, "tag": tag, "count": count}, **layout)
     table = _alias_table(aliases)
@@ -468,7 +467,7 @@ def read_aliases(
 ) -> dict[str, str]:
     """An alias table, spelling -> tag, from a file with the columns alias and tag.
 
-    `layout` is as that of `read_triples`.
+    `layout` is as in `read_triples`.
     """
     return read_rows(path, {"alias": alias, "tag": tag}, **layout).usable().mapping("alias", "tag")
 

@@ -1,8 +1,8 @@
-"""The main job, start to end, on the generated collection: what `harmonium demo` does and shows.
+"""The main job, from start to finish, on the generated collection: what `harmonium demo` does.
 
-Three people tag half of the tracks. The library learns from those and tags the others; the truth
-of the collection says how well. Here is what the demo does besides the methods of the library:
-make music, give tags, and compare with the truth.
+Three people tag half of the tracks. The library learns from those and tags the others; the
+collection's truth shows how well. This module does what `Library` does not: make music, give tags,
+and compare with the truth.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ harmonium train                 # learn from them; then: harmonium tag"""
 
 @dataclass(frozen=True)
 class DemoMusic:
-    """The generated tracks, which of them people tag, and where all this is."""
+    """The generated tracks, which of them people tag, and where the files are."""
 
     folder: Path  # absolute, as the library has it
     collection: SyntheticCollection
@@ -45,7 +45,7 @@ class DemoMusic:
 
 @dataclass(frozen=True)
 class DemoEvaluation:
-    """What the model says about the tracks that nobody tagged, beside the truth."""
+    """What the model says about the tracks that nobody tagged, and the truth."""
 
     clips: list[dict[str, Any]]  # (n,) the tracks: artist, title, path and so on
     tags: list[str]
@@ -74,7 +74,7 @@ def draw_music(folder: Path | str, n_tracks: int, *, seed: int) -> DemoMusic:
 def make_music(
     folder: Path, n_tracks: int, *, seed: int, jobs: int, progress: Callable[[int, int], None]
 ) -> DemoMusic:
-    """Draw the tracks, and write those to the folder that are not there yet."""
+    """Draw the tracks, and write the missing ones to the folder."""
     from mutagen import id3
     from mutagen.wave import WAVE
 
@@ -89,7 +89,7 @@ def make_music(
         file: Any = WAVE(path)
         if file.tags is None:
             file.add_tags()
-        for name, frame in frames.items():  # as music from a shop has them
+        for name, frame in frames.items():  # as in music from a shop
             file.tags.add(frame(encoding=3, text=[clip[name]]))
         file.save()
     return music

@@ -1,4 +1,4 @@
-"""Where work is done: in processes of this machine, in this process, or on a Dask cluster.
+"""Where work is done: in processes on this machine, in this process, or on a Dask cluster.
 
 ``make_executor`` turns an engine's name into a ``concurrent.futures.Executor``. ``Runner`` runs a
 function over tasks; it survives the death of a worker.
@@ -35,7 +35,7 @@ class WorkerDied(HarmoniumError):
 
 
 class TimedOut(HarmoniumError):
-    """The task took longer than it may, and its process was ended."""
+    """The task exceeded its time limit, and its process was ended."""
 
 
 class Engine(Executor):
@@ -47,19 +47,19 @@ class Engine(Executor):
         """How many tasks keep all workers busy."""
 
     def abandon(self) -> None:
-        """Stop without waiting for the tasks under way; their results are lost."""
+        """Stop without waiting for running tasks; their results are lost."""
         self.shutdown(wait=False, cancel_futures=True)
 
     def explain(self, error: BaseException) -> BaseException:
-        """A future's exception in the terms of this module, if it is about the engine."""
+        """A future's exception as one of this module's, if it is about the engine."""
         return error
 
     def check(self) -> None:
-        """Called from time to time while tasks run; EngineError if they cannot end any more."""
+        """Called now and then while tasks run; EngineError if they can no longer finish."""
 
 
 class Serial(Engine):
-    """Does each task in the caller, when it is submitted: for debugging and for small jobs.
+    """Runs each task in the caller, when it is submitted: for debugging and for small jobs.
 
     >>> Serial().submit(pow, 2, 10).result()
     1024
@@ -85,7 +85,7 @@ def available_cores() -> int:
 
 
 def pickled(thing: object, what: str) -> bytes:
-    """The bytes by which something goes to other processes; EngineError if that cannot be."""
+    """Something pickled for other processes; EngineError if that is impossible."""
     try:
         return pickle.dumps(thing, pickle.HIGHEST_PROTOCOL)
     except Exception as error:
@@ -98,7 +98,7 @@ def pickled(thing: object, what: str) -> bytes:
 def make_executor(
     engine: str = "processes", *, jobs: int | None = None, time_limit: float | None = None
 ) -> Engine:
-    """The executor that an engine's name stands for.
+    """The executor for an engine's name.
 
     Parameters
     ----------
@@ -146,11 +146,11 @@ class Runner(Generic[Task, Result]):
     """Runs ``function(task)`` for the tasks that are submitted, on an engine.
 
     When a worker dies, its task need not be the cause: memory may have run out. So the task is
-    tried once more when no other is under way, and its outcome is a `WorkerDied` only if that takes
-    its worker down too. Every task has one outcome.
+    tried once more when no other is running, and its outcome is a `WorkerDied` only if that kills
+    its worker, too. Every task has one outcome.
 
-    Leaving the context by an exception, Ctrl-C for instance, ends the workers at once. An engine
-    that is given as an object, not by name, goes on; its waiting tasks are cancelled.
+    Leaving the context by an exception, such as Ctrl-C, ends the workers at once. An engine given
+    as an object, not by name, keeps running; its waiting tasks are cancelled.
 
     >>> with Runner(abs, engine="serial") as runner:
     ...     _ = runner.submit(-3)
@@ -199,14 +199,14 @@ class Runner(Generic[Task, Result]):
         return len(self._under_way) >= self.engine.capacity
 
     def submit(self, task: Task) -> Future[Result]:
-        """Hand over a task without waiting, even if the engine has more than it can use."""
+        """Submit a task without waiting, even if the engine has more than it can use."""
         future = self.engine.submit(self.function, task)
         self._under_way[future] = task
         future.add_done_callback(self._done.put)
         return future
 
     def next(self) -> TaskOutcome[Task, Result]:
-        """The next outcome, in the order in which tasks end; EngineError if the engine fails."""
+        """The next outcome, in the order that tasks end; EngineError if the engine fails."""
         if not self.pending:
             raise EngineError("There is no task under way. Submit one first.")
         while True:
@@ -226,7 +226,7 @@ class Runner(Generic[Task, Result]):
     def _wait(self) -> Future[Result]:
         while True:
             try:
-                # The time is for systems on which a wait without an end ignores Ctrl-C.
+                # The timeout is for systems on which an endless wait ignores Ctrl-C.
                 return self._done.get(timeout=1)
             except Empty:
                 self.engine.check()

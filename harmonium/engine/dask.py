@@ -1,4 +1,4 @@
-"""A Dask cluster, by the address of its scheduler."""
+"""A Dask cluster, given by its scheduler's address."""
 
 import faulthandler
 import logging
@@ -18,17 +18,17 @@ T = TypeVar("T")
 
 CONNECT_SECONDS = 5  # how long to wait for the scheduler's answer
 WORKER_SECONDS = 10  # how long to wait for the first worker of a cluster that may just be starting
-COUNT_SECONDS = 5  # how long a count of the cluster's threads is used: workers come and go
+COUNT_SECONDS = 5  # how long a count of the cluster's threads is valid: workers come and go
 GONE_SECONDS = 60  # how long a scheduler may be without a worker before work ends
-GO_ON = "Then run the same command again: it goes on with what it has kept."
+GO_ON = "Then run the same command again: it continues from there."
 
 
 class Cluster(Engine):
     """The workers of a Dask scheduler, through ``distributed.Client(address).get_executor()``.
 
-    Dask gives the tasks of a worker that dies to others. If the scheduler is gone, work ends with
-    an EngineError. The workers need Harmonium in the same version. A worker that is at a task for
-    longer than ``time_limit`` seconds ends itself.
+    When a worker dies, Dask gives its tasks to others. If the scheduler is gone, work ends with an
+    EngineError. The workers need the same version of Harmonium. A worker that takes longer than
+    ``time_limit`` seconds for a task ends itself.
     """
 
     def __init__(self, address: str, *, time_limit: float | None = None) -> None:
@@ -50,12 +50,12 @@ class Cluster(Engine):
 
     @property
     def capacity(self) -> int:
-        """A task under way and some that wait for each thread: Dask is slow between tasks."""
+        """One running and some waiting tasks for each thread: Dask is slow between tasks."""
         self._recount()
         return max(32, 4 * self._threads)
 
     def submit(self, fn: Callable[..., T], /, *args: Any, **kwargs: Any) -> Future[T]:
-        """Have ``fn(*args, **kwargs)`` done by a worker of the cluster."""
+        """Let a worker of the cluster run ``fn(*args, **kwargs)``."""
         try:
             return self._executor.submit(within, self.time_limit, fn, args, kwargs)
         except Exception:
@@ -64,7 +64,7 @@ class Cluster(Engine):
             raise self._lost() from None
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
-        """Leave the cluster, which goes on; by default when the tasks are done."""
+        """Leave the cluster, which keeps running; by default when the tasks are done."""
         try:
             if self._client.status == "running":
                 self._executor.shutdown(wait=wait and not cancel_futures)
@@ -120,8 +120,8 @@ def within(
 ) -> T:
     """``fn(*args, **kwargs)``, which ends its process if it takes longer than ``seconds``.
 
-    A thread cannot be stopped from outside, above all not inside a decoder. Dask then has the task
-    done elsewhere, and gives it up when it has ended several workers.
+    A thread cannot be stopped from outside, least of all inside a decoder. Dask then runs the task
+    elsewhere, and gives up when it has killed several workers.
     """
     keep_freed_memory()
     token = object()
@@ -147,7 +147,7 @@ def _set_deadline(token: object, seconds: float | None) -> None:
             faulthandler.cancel_dump_traceback_later()
             return
         rest = max(0.001, min(_deadlines.values()) - time.monotonic())
-        # Its thread needs no lock of the interpreter, which a hanging decoder may hold.
+        # Its thread does not need the interpreter lock, which a hanging decoder may hold.
         faulthandler.dump_traceback_later(rest, exit=True, file=_nowhere())
 
 
@@ -166,9 +166,9 @@ def _connected(address: str) -> Any:
             f"The engine {address!r} needs Dask, which is not installed. "
             "Install it with: pip install 'harmonium[dask]'"
         ) from None
-    # What it would log of a scheduler that is gone, we say by an EngineError.
+    # What it would log about a missing scheduler, our EngineError says.
     logging.getLogger("distributed.client").setLevel(logging.CRITICAL)
-    # Large data goes with its task: if it was sent before, it would be gone with its worker.
+    # Large data goes with its task: if sent before, it would be lost with its worker.
     dask.config.set({"distributed.admin.large-graph-warning-threshold": "1 GB"})
     try:
         client = Client(address, timeout=CONNECT_SECONDS, set_as_default=False)

@@ -1,8 +1,8 @@
-"""Worker processes of this machine, each at one task at a time.
+"""Worker processes on this machine, each with one task at a time.
 
 ``concurrent.futures.ProcessPoolExecutor`` gives up all its tasks when one worker dies, does not say
-which task it was, and cannot stop a task that hangs. Here each worker has a pipe of its own, and a
-thread that waits for its answer, so that a death or a time limit concerns one task alone.
+which task it was, and cannot stop a task that hangs. Here each worker has its own pipe, and a
+thread that waits for its answer, so that a death or a time limit affects only one task.
 """
 
 import atexit
@@ -30,14 +30,14 @@ MAX_STARTS = 2  # how many workers may die in a row before one of them was ready
 THREAD_NAME = "waits for a worker"
 READY = b""  # the first message of a worker
 WORKER = "harmonium worker"  # its name
-UNGUARDED = 64  # its exit code if the script that it imports starts workers, too
+UNGUARDED = 64  # its exit code if the script it imports also starts workers
 
-# Matrix products here are too small to share between cores, and the cores are all at work.
+# Matrix products here are too small to share between cores, and all cores are busy.
 ONE_THREAD = dict.fromkeys(
     (
         *("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS"),
         *("NUMBA_NUM_THREADS", "POLARS_MAX_THREADS"),
-        "NPROC",  # XLA's, which shares its larger products all the same
+        "NPROC",  # XLA's, which shares its larger products anyway
     ),
     "1",
 )
@@ -61,7 +61,7 @@ class Worker:
     def end(self, *, at_once: bool = True) -> int | None:
         """Make sure that the process is gone, and return its exit code."""
         if not at_once:
-            self.process.join(timeout=5)  # it is ending by itself, and the exit code says how
+            self.process.join(timeout=5)  # it is exiting by itself, and the exit code says how
         self.process.kill()
         self.process.join()
         self.pipe.close()
@@ -71,38 +71,38 @@ class Worker:
 
 
 class Processes(Engine):
-    """An executor of ``jobs`` processes that survives the death of any of them.
+    """An executor with ``jobs`` processes that survives the death of any of them.
 
-    Each worker ignores Ctrl-C, which is the caller's to act on, computes with one thread, and ends
-    when the caller's process does. Workers start when there is work for them. One that is at a task
-    for longer than ``time_limit`` seconds is killed.
+    Each worker ignores Ctrl-C, which the caller handles, computes with one thread, and ends when
+    the caller's process does. Workers start when there is work for them. A worker that takes longer
+    than ``time_limit`` seconds for a task is killed.
     """
 
     def __init__(self, jobs: int, *, time_limit: float | None = None) -> None:
         here = current_process()
         if here.name == WORKER and getattr(here, "_inheriting", False):  # it imports the script
-            os._exit(UNGUARDED)  # and not with a traceback for each worker
+            os._exit(UNGUARDED)  # without a traceback for each worker
         self.jobs = jobs
         self.time_limit = time_limit
-        # Futures with their pickled function and arguments; None: a thread is to end.
+        # Futures with their pickled function and arguments; None tells a thread to end.
         self._waiting: SimpleQueue[tuple[Future[Any], bytes] | None] = SimpleQueue()
         self._threads: list[threading.Thread] = []
         self._idle: list[Worker] = []
         self._broken: EngineError | None = None
         self._closing = False
         self._lock = threading.Lock()  # submit and shutdown may come from several threads
-        # A process that looks after its children may reap any of them: one thread at a time.
+        # Checking one child may reap others, so one thread does it at a time.
         self._process_lock = threading.Lock()
-        # Closing the one end wakes every thread that waits at the other.
+        # Closing one end wakes every thread that waits at the other.
         self._stop_receiver, self._stop_sender = get_context("spawn").Pipe(duplex=False)
 
     @property
     def capacity(self) -> int:
-        """A task under way and one waiting for each process."""
+        """One running and one waiting task for each process."""
         return 2 * self.jobs
 
     def submit(self, fn: Callable[..., T], /, *args: Any, **kwargs: Any) -> Future[T]:
-        """Have ``fn(*args, **kwargs)`` done by a worker; EngineError if it cannot be pickled."""
+        """Let a worker run ``fn(*args, **kwargs)``; EngineError if it cannot be pickled."""
         future: Future[T] = Future()
         what = f"{getattr(fn, '__name__', fn)!r} or its arguments"
         message = pickled((fn, args, kwargs), what)
@@ -113,7 +113,7 @@ class Processes(Engine):
                 raise self._broken
             self._waiting.put((future, message))
             if not self._threads:
-                atexit.register(self.abandon)  # a program that ends does not wait for its tasks
+                atexit.register(self.abandon)  # a program that exits does not wait for its tasks
             if len(self._threads) < self.jobs:
                 self._start_thread()
         return future
@@ -131,7 +131,7 @@ class Processes(Engine):
                 self._waiting.put(None)
         if wait:
             for thread in self._threads:
-                if thread.ident is not None:  # or else an interrupt came before it started
+                if thread.ident is not None:  # otherwise an interrupt came before it started
                     thread.join()
             atexit.unregister(self.abandon)
 
@@ -144,16 +144,16 @@ class Processes(Engine):
     def _start_thread(self) -> None:
         # Before, since it lets interrupts through in the thread that starts it.
         resource_tracker.ensure_running()
-        # The thread inherits that interrupts are blocked, and from it the workers do: Ctrl-C does
-        # not meet them while they start either. It may come at the end of the block, and `shutdown`
-        # must know the thread by then.
+        # The thread inherits the blocked interrupts, and the workers inherit them from it: Ctrl-C
+        # does not reach them while they start either. It may come at the end of the block, and
+        # `shutdown` must know the thread by then.
         with _interrupts_held():
             thread = threading.Thread(target=self._serve, name=THREAD_NAME, daemon=True)
             self._threads.append(thread)
             thread.start()
 
     def _serve(self) -> None:
-        """Do tasks, in a thread, until there are no more; then end a worker that is idle."""
+        """In a thread, run tasks until there are no more; then end an idle worker."""
         while call := self._waiting.get():
             future, message = call
             if not future.set_running_or_notify_cancel():
@@ -169,7 +169,7 @@ class Processes(Engine):
     def _do(self, message: bytes) -> Any:
         """The result of a task; its exception is raised."""
         worker = self._ready_worker()
-        with suppress(OSError):  # it died while idle; what follows from that is done on receiving
+        with suppress(OSError):  # it died while idle; receiving handles that
             worker.pipe.send_bytes(message)
         answer = self._receive(worker, self.time_limit)
         self._idle.append(worker)
@@ -179,7 +179,7 @@ class Processes(Engine):
         return result
 
     def _ready_worker(self) -> Worker:
-        """One that is idle, or a new one; an EngineError, now and from now on, if none starts."""
+        """An idle worker or a new one; an EngineError, now and later, if none starts."""
         with self._process_lock:
             while self._idle:
                 worker = self._idle.pop()
@@ -210,7 +210,7 @@ class Processes(Engine):
         raise self._broken
 
     def _receive(self, worker: Worker, seconds: float | None) -> bytes:
-        """The worker's next message; an exception where none comes, and the worker is then gone."""
+        """The worker's next message; raises an exception if none comes; the worker is then gone."""
         ready = wait([worker.pipe, worker.process.sentinel, self._stop_receiver], seconds)
         reason: Exception | None = None
         if self._stop_receiver in ready:
@@ -237,7 +237,7 @@ def _death(exit_code: int | None) -> WorkerDied:
 
 
 def _serve_tasks(pipe: Connection) -> None:
-    """Do the tasks that come through the pipe, one after the other, until it closes."""
+    """Run the tasks that come through the pipe, one after another, until it closes."""
     _set_up_worker()
     try:
         pipe.send_bytes(READY)
@@ -249,7 +249,7 @@ def _serve_tasks(pipe: Connection) -> None:
 
 @contextmanager
 def _interrupts_held() -> Iterator[None]:
-    """Hold off Ctrl-C until the end of the block, and for good in processes started in it."""
+    """Hold off Ctrl-C until the end of the block, and permanently in processes started in it."""
     if not hasattr(signal, "pthread_sigmask"):
         yield
         return
@@ -262,7 +262,7 @@ def _interrupts_held() -> Iterator[None]:
 
 @cache
 def keep_freed_memory() -> None:
-    """Use the memory of large arrays again; Dask's nannies have it given back, which is slow."""
+    """Reuse the memory of large arrays; Dask's nannies make workers return it, which is slow."""
     if sys.platform == "linux" and hasattr(libc := ctypes.CDLL(None), "mallopt"):
         libc.mallopt(M_TRIM_THRESHOLD, 2**27)
         libc.mallopt(M_MMAP_THRESHOLD, 2**25)
@@ -284,7 +284,7 @@ def _set_up_worker() -> None:
 
 
 def _end_with_parent() -> None:
-    """End this process in the middle of a task too, when the caller's process has ended."""
+    """End this process, even in the middle of a task, when the caller's process has ended."""
     parent = parent_process()
     if parent is not None:
         wait([parent.sentinel])
@@ -301,6 +301,6 @@ def _answer(message: bytes) -> bytes:
         try:
             answer = pickle.dumps((None, error))
             pickle.loads(answer)
-        except Exception:  # one that cannot be pickled and read again: by its text alone
+        except Exception:  # it cannot be pickled and read again: only its text is sent
             return pickle.dumps((None, RuntimeError(f"{type(error).__name__}: {error}")))
         return answer

@@ -333,7 +333,7 @@ def test_places_and_parquet_that_cannot_be_read(write, tmp_path):
     assert "no row" in error_of(read_triples, path)
     for content in (path.read_bytes()[:-9], GOOD):
         damaged = write(content, "tags.parquet")
-        assert "is not a whole Parquet file" in error_of(read_triples, damaged)
+        assert "is not a complete Parquet file" in error_of(read_triples, damaged)
 
 
 @given(st.text('ab ,"\n\r', max_size=40))

@@ -32,7 +32,7 @@ _LOADERS: dict[str, Callable[..., Dataset]] = {
 
 
 def names(folder: str | Path | None = None) -> list[str]:
-    """The names that `load` takes: those known, and any other Mulan set in the data folder."""
+    """The names that `load` takes: the known ones, and any other Mulan set in the data folder."""
     known = [*_LOADERS, *(mulan.PREFIX + name for name in TABLES["mulan"])]
     found = {
         mulan.PREFIX + path.parent.name
@@ -44,7 +44,7 @@ def names(folder: str | Path | None = None) -> list[str]:
 
 
 def info(name: str) -> DatasetInfo:
-    """What is known of a dataset without reading it."""
+    """What is known about a dataset without reading it."""
     return _find(name)[0]
 
 
@@ -58,8 +58,8 @@ def load(name: str, folder: str | Path | None = None, **options: Any) -> Dataset
         default the folder that HARMONIUM_DATA names, then the per-user folder
     options : the loader's own, see docs/datasets.md
 
-    Raises DatasetNotFoundError where files are missing, and DataError where one cannot be read;
-    warns where one is not the published version.
+    Raises DatasetNotFoundError if files are missing, and DataError if one cannot be read; warns if
+    one is not the published version.
 
     Examples
     --------

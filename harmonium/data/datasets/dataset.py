@@ -1,8 +1,8 @@
-"""What every loader gives, what is known before it is read, and the files that it is read from.
+"""What every loader returns, what is known before reading, and finding the files.
 
-The data folder is the one given. Where none is given, the folder that the environment variable
-HARMONIUM_DATA names is searched, and then the user's own. A data folder has one subfolder per
-dataset; a dataset's own folder will do, too.
+The data folder may be given. Otherwise the folder in the environment variable HARMONIUM_DATA is
+searched, and then the user's data folder. A data folder has one subfolder per dataset; a dataset's
+own folder works, too.
 
 Published files do not change, so they are checked by their SHA-256 alone and then parsed. Another
 version of a file gets a warning; a file that cannot be parsed is a DataError that names it.
@@ -33,20 +33,20 @@ ENVIRONMENT = "HARMONIUM_DATA"
 
 @dataclass(frozen=True, kw_only=True)
 class DatasetInfo:
-    """What is known of a dataset before its files are read."""
+    """What is known about a dataset before its files are read."""
 
     name: str  # the name that `load` takes
     title: str
     summary: str  # one to three sentences
     files: Mapping[str, Sequence[str]]  # subfolder -> the files needed there; "a|b" is either
-    # How many there are with the default options; None for none, or where it depends on the set.
+    # How many there are with the default options; None for none, or if it depends on the set.
     items: int | None = None
     tags: int | None = None
     features: int | None = None
     triples: int | None = None
     audio: bool = False  # whether the dataset has sound
-    min_count: int = 1  # number of users from which a tag is positive
-    min_share: float | None = None  # or the share of an item's listeners, where it is given
+    min_count: int = 1  # a tag is positive with at least this many users
+    min_share: float | None = None  # or this share of an item's listeners, if given
     citation: str
     licence: str
     homepage: str
@@ -67,9 +67,9 @@ class Labels(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class Dataset:
-    """Items with their tags and whatever else is known of them; row i is items[i] everywhere.
+    """Items with their tags and whatever else is known about them; row i is items[i] everywhere.
 
-    Arrays are read-only: a dataset that is shared stays what the files say.
+    Arrays are read-only, so that a shared dataset cannot change.
     """
 
     info: DatasetInfo
@@ -77,7 +77,7 @@ class Dataset:
     counts: TagCounts  # (n, n_tags)
     features: Floats | None = None  # (n, D), not scaled
     feature_names: pl.Series | None = None  # of str, (D,)
-    triples: Triples | None = None  # whose items are these items
+    triples: Triples | None = None  # with the same items
     tracks: pl.Series | None = None  # of str, (n,), the track of each item
     artists: pl.Series | None = None  # of str, (n,)
     audio: Sequence[Path] | None = None  # sound files, n of them
@@ -123,10 +123,10 @@ class Dataset:
         min_count : a tag is positive if at least this many users gave it, negative if nobody did,
             and unknown (NaN) between
         min_share : a tag is positive if at least this share of the item's listeners gave it, and
-            negative otherwise: what one listener in forty marked hardly applies. Only for
-            datasets that count listeners.
+            negative otherwise: a tag from one listener in forty hardly applies. Only for datasets
+            that count listeners.
 
-        Without min_count and min_share, the dataset's own rule holds.
+        Without min_count and min_share, the dataset's own rule applies.
         """
         counts = self.counts if n_tags is None else self.counts.top(n_tags)
         if min_count is not None and min_share is not None:
@@ -145,7 +145,7 @@ class Dataset:
         return Labels(labels, counts.tags)
 
     def groups(self, by: Literal["item", "track", "artist"] = "track") -> Codes:
-        """A number for each item, (n,), the same for items of one track or of one artist.
+        """A number for each item, (n,), the same for items of one track or artist.
 
         Spellings of one artist's name ("The Prodigy", "Prodigy") are one artist; see
         `harmonium.data.artist_key`.
@@ -249,7 +249,7 @@ def _folders(info: DatasetInfo, folder: str | Path | None) -> list[Path]:
             path: [one for one in files if not any((path / o).is_file() for o in one.split("|"))]
             for path in candidates
         }
-        # Where none is complete, the nearest tells most: a folder with one of two files, say.
+        # If none is complete, the closest tells most, such as a folder with one of two files.
         nearest = min(missing, key=lambda path: (len(missing[path]), not path.is_dir()))
         if missing[nearest]:
             wanted = ", ".join(file.replace("|", " or ") for file in missing[nearest])
@@ -273,7 +273,7 @@ def reading(
         yield
     except (HarmoniumError, Warning):
         raise
-    except Exception as error:  # NumPy, zipfile, polars and others raise all kinds at damage
+    except Exception as error:  # for damage, NumPy, zipfile, polars and others raise all kinds
         reason = (str(error) or type(error).__name__).splitlines()[0].rstrip(".")
         raise DataError(f"{what} cannot be read: {reason}. {way_out}") from error
 
@@ -281,7 +281,7 @@ def reading(
 def read_table(
     path: Path, columns: Sequence[str] | None = None, *, separator: str = "\t", quote: str = ""
 ) -> pl.DataFrame:
-    """A table of text; without names of its columns, the first line has them."""
+    """A text table; if no column names are given, the first line has them."""
     with reading(path):
         raw = path.read_bytes()
         try:
@@ -302,11 +302,11 @@ def read_table(
 
 def read_arrays(path: Path, *names: str) -> Arrays:
     """The named arrays of an .npz file."""
-    # Opened here: np.load leaves a file open that turns out to be no archive.
+    # Opened here: np.load leaves a file open if it is not an archive.
     with reading(path), path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
         return {name: archive[name] for name in names}
 
 
 def strings(values: Any) -> pl.Series:
-    """An array of text as a series, (n,)."""
+    """A text array as a series, (n,)."""
     return pl.Series(values.tolist(), dtype=pl.String)

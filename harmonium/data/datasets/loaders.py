@@ -1,4 +1,4 @@
-"""The loaders of published datasets: each finds its files, parses them, and gives a Dataset.
+"""The loaders of published datasets: each finds its files, parses them, and returns a Dataset.
 
 docs/datasets.md describes their options.
 """
@@ -48,7 +48,7 @@ TAGGINGS = ("user_taggedartists.dat", "user_taggedartists_2.dat")
 JOIN = "artist_to_msd_tracks.tsv"
 
 N_FEATURES = 389
-CLIPS_PER_TRACK = 5  # the paper's MTurk data has as many clips of a track
+CLIPS_PER_TRACK = 5  # clips per track in the paper's MTurk data
 SIZES = {  # the published number of rows
     "mturk": {"train": 597, "valid": 123, "test": 195},
     "majmin": {"train": 1587, "valid": 471, "test": 480},
@@ -152,7 +152,7 @@ def load_listening(
     *,
     features: Literal["embedding", "heads", "both"] | None = "embedding",
 ) -> Dataset:
-    """Read NAME.npz, musicnn's features of each clip, and NAME_tags.tsv, the editors' tags.
+    """Read NAME.npz, each clip's musicnn features, and NAME_tags.tsv, the editors' tags.
 
     "embedding" are the last hidden layers of MSD_musicnn and MTT_musicnn (400), and "heads" the
     probabilities of their tags (100).
@@ -183,8 +183,8 @@ def load_msd(
 ) -> Dataset:
     """Read features.npz and lastfm_top500.npz: weights from 0 to 100 per track and tag.
 
-    ``n_tags`` chooses the tags that most tracks have (ties: the file's order), after spellings of
-    one tag were merged, of which the larger weight holds.
+    ``n_tags`` chooses the tags that most tracks have (ties: the file's order), after merging
+    spellings of one tag; the larger weight counts.
     """
     if n_tags is not None and n_tags < 1:
         raise DataError(f"'n_tags' must be at least 1, got {n_tags}.")
@@ -296,7 +296,7 @@ def load_paper_files(
     They are as published with MLPython, multi-label libsvm files: `label,label feature:value ...`,
     one item a line. Labels count from 0 and features from 1; an item may have no label. The files
     do not say which clips are of one track, so `CLIPS_PER_TRACK` lines in a row are taken as one:
-    if nobody shuffled them, few tracks are split.
+    unless somebody shuffled them, few tracks are split.
     """
     (path,) = locate(INFOS[name], folder)
     features, labels, names, tracks, splits, start = [], [], [], [], {}, 0

@@ -1,8 +1,8 @@
 """Multi-label benchmarks in Mulan's form: values in ARFF, the labels named in XML.
 
-Any set in this form can be read, so what is wrong with one's own is said with its line. In ARFF a
-value is a number, one of the values of a nominal attribute, or "?" where it is missing; sparse
-rows leave out what is 0: the number, or the first nominal value.
+Any set in this form can be read, so errors in your own name the line. In ARFF, a value is a number,
+one of a nominal attribute's values, or "?" if it is missing; sparse rows leave out zeros: the
+number 0, or the first nominal value.
 """
 
 import re
@@ -34,7 +34,7 @@ Attribute: TypeAlias = tuple[str, tuple[str, ...] | None]
 
 
 def info(name: str) -> DatasetInfo:
-    """What is known of `mulan:NAME`, for any NAME; more for those in datasets.toml."""
+    """What is known about `mulan:NAME`, for any NAME; more for those in datasets.toml."""
     arff = (f"{name}.arff|{name}-train.arff", f"{name}.arff|{name}-test.arff")
     generic = DatasetInfo(
         name=f"{PREFIX}{name}",
@@ -52,8 +52,8 @@ def info(name: str) -> DatasetInfo:
 def load(name: str, folder: str | Path | None = None) -> Dataset:
     """Read NAME.xml with NAME-train.arff and NAME-test.arff, or with NAME.arff.
 
-    Of both files of the official split, the rows are those of the training file and then those of
-    the test file. docs/datasets.md says what becomes of nominal and missing values.
+    With an official split, the rows of the training file come first, then those of the test file.
+    docs/datasets.md says what becomes of nominal and missing values.
     """
     about = info(name)
     (path,) = locate(about, folder)
@@ -93,7 +93,7 @@ def _label_names(path: Path) -> list[str]:
 def _labels(
     attributes: Sequence[Attribute], rows: Floats, names: Sequence[str], *, source: Path
 ) -> Codes:
-    """1 where the label's value is "1", (n, n_labels)."""
+    """1 if the label's value is "1", (n, n_labels)."""
     columns = [name for name, _ in attributes]
     labels = []
     for name in names:
@@ -143,7 +143,7 @@ def _as_columns(name: str, values: tuple[str, ...], column: Floats) -> dict[str,
 
 def read_arff(path: Path) -> tuple[list[Attribute], Floats]:
     """The columns of an ARFF file and its rows, (n, n_attributes)."""
-    # A nominal value is its position among the attribute's values; a missing one, or text, is NaN.
+    # A nominal value becomes its position among the attribute's values; missing or text is NaN.
     from sklearn.externals import _arff
 
     with reading(path, "It must be an ARFF file in UTF-8."):
