@@ -72,14 +72,6 @@ class TestMatrix:
             str(paths[2]): "cannot be opened: No such file or directory.",
         }
 
-    def test_no_file_none_that_is_usable_and_one_twice(self, tmp_path):
-        done = extract_files([tmp_path / "none.wav"], engine="serial")
-        assert done.features.shape == extract_files([]).features.shape == (0, 389)
-        path = write_level(tmp_path / "a.wav", 0.3)
-        done = extract_files([path] * 3, extractor=LEVELS, jobs=2, cache=tmp_path)
-        assert done.paths == (str(path),) * 3
-        assert len(np.unique(done.features, axis=0)) == 1
-
 
 class TestCache:
     def test_a_changed_file_is_done_again(self, tmp_path, counted):
@@ -135,18 +127,6 @@ class TestCache:
         for _ in range(2):
             assert "a vector of 3 numbers" in extract(path, extractor=longer).failures[0].reason
         assert function.calls == 3
-
-    def test_a_digest_that_is_known_is_not_computed(self, tmp_path, monkeypatch):
-        path, moved = write_levels(tmp_path / "a", [0.1])[0], tmp_path / "moved.wav"
-        options = {"extractor": LEVELS, "engine": "serial", "cache": tmp_path / "cache"}
-        status = extraction.file_status(path)
-        known = (str(path), b"sound", *status[:2])
-        monkeypatch.setattr(extraction, "file_digest", None)
-        (first,) = iterate_files([known], **options)
-        path.rename(moved)
-        (second,) = iterate_files([(str(moved), *known[1:])], **options)
-        assert (first.cached, second.cached) == (False, True)
-        np.testing.assert_array_equal(first.vector, second.vector)
 
     def test_a_digest_of_a_file_that_is_another_now_is_not_used(self, tmp_path):
         options = {"extractor": LEVELS, "engine": "serial", "cache": tmp_path / "cache"}

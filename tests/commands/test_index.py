@@ -224,8 +224,6 @@ def test_windows_are_as_many_as_before_unless_others_are_named(index_by, songs, 
 
 def test_the_list_says_how_good_and_how_fast():
     records = {one["name"]: one for one in json.loads(run("extractor", "list", "--json").stdout)}
-    assert records["paper"]["features"] == 389
-    assert records["musicnn"]["features"] == 400
-    assert records["musicnn"]["heads"] == 100
+    assert (records["musicnn"]["features"], records["musicnn"]["heads"]) == (400, 100)
     assert records["musicnn"]["auc"] > records["paper"]["auc"] > 0.6
     assert records["musicnn"]["milliseconds"] > 0

@@ -212,11 +212,7 @@ def test_search_by_audio_features_and_in_their_order(heard, tmp_path, monkeypatc
     everything = json.loads(call("tag", "--json").stdout)
     highest = max(everything, key=lambda one: one["features"]["energy"])
     assert rows(call("search", "--sort", "energy", "-n", "1"))[0][-1] == highest["path"]
-    table = tmp_path / "rock.csv"
-    done = call("search", "rock", "--sort", "valence", "-n", "100", "--export", str(table))
-    with table.open(newline="") as file:
-        order = [float(row["valence"]) for row in csv.DictReader(file)]
-    assert order == sorted(order, reverse=True) != []
+    done = call("search", "rock", "--sort", "valence", "-n", "100")
     assert "below 30 % not shown" in done.stderr
     with pytest.raises(DataError, match="energy"):
         run("search", "rock", "--sort", "enrgy")

@@ -180,9 +180,6 @@ def test_the_built_in_model_has_them_and_people_s_tags_of_these_names_are_moods(
     small_library.fill_for_builtin(library, 3, tagged=0)
     library.tag_all()
     assert list(library.audio_features(1)) == list(AUDIO_FEATURES)
-    assert all(0 < value < 1 for value in library.audio_features(1).values())
-    aliases = library.models.current().report["aliases"]
-    assert {aliases[word] for word in ("energetic", "danceable")} == {"energy", "danceability"}
     assert len(library.search("energetic", limit=3)) == 3
     assert {library.kinds()[name] for name in ("energy", "energetic", "danceable")} == {"mood"}
     wanted = library.plan_write(rules={"features": True})  # the files do not exist

@@ -9,7 +9,7 @@ from builtin_model import corpus as corpora
 from builtin_model import making
 from builtin_model.card import model_card
 from builtin_model.corpus import Corpus, shared_heads
-from builtin_model.vocabulary import FEATURE, GROUPS, shared_vocabulary
+from builtin_model.vocabulary import FEATURE, shared_vocabulary
 from builtin_model.volume import find_volume
 from dataset_samples import write_listening
 
@@ -240,9 +240,6 @@ FOLDER = Path(harmonium.__file__).parent / "library" / "builtin"
 def test_words_in_any_spelling_are_normalised_and_mean_one_thing():
     words = [*VOCABULARY.tags, *VOCABULARY.aliases]
     assert [normalise_tag(word) for word in words] == words
-    assert len(set(words)) == len(words)
-    assert set(VOCABULARY.aliases.values()) <= set(VOCABULARY.tags)
-    assert set(VOCABULARY.groups.values()) == set(GROUPS)
     words = ["Hip-Hop", "rap", "RnB", "calmness", "no vocals", "polka"]
     tags = ["hip hop", "hip hop", "r&b", "calm", "instrumental", None]
     assert [VOCABULARY.tag(word) for word in words] == tags

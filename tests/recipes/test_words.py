@@ -7,7 +7,7 @@ from pathlib import Path
 import jax
 import numpy as np
 import pytest
-from make_words import Lists, PresentObserved, jamendo, join, learn_gains, make, unknown_kinds
+from make_words import Lists, PresentObserved, jamendo, join, learn_gains, make
 
 from harmonium.data.tag_names import normalise_tag
 from harmonium.estimators.model_files import from_bytes, log_odds, sigmoid
@@ -84,13 +84,6 @@ def test_counts_are_of_the_first_collection_that_has_both_tags(corpus):
     rate = (w @ first[:, 0] + 0.5) / (w.sum() + 1)
     share = (with_trumpet @ first[:, 0] + 30 * rate) / (with_trumpet.sum() + 30)
     assert gains[2, 0] == pytest.approx(log_odds(share) - log_odds(rate), abs=1e-6)
-
-
-def test_a_kind_without_any_tag_is_unknown():
-    Y = np.array([[1, 0, 0], [0, 0, 1], [0, 0, 0]], np.float32)
-    found = unknown_kinds(Y, ("genre", "genre", "mood"))
-    nan = np.nan
-    np.testing.assert_array_equal(found, [[1, 0, nan], [nan, nan, 1], [nan, nan, nan]])
 
 
 def test_jamendo_in_the_shared_spelling(tmp_path):
