@@ -127,19 +127,6 @@ def test_the_network_is_that_of_direct_convolutions(name, n_frames, tensors):
     np.testing.assert_allclose(found[1], probabilities, rtol=0, atol=1e-5)
 
 
-def test_kernels_are_rounded_to_a_sixteen_bit_part_of_their_largest_number():
-    rng = np.random.default_rng(0)
-    kernel = rng.normal(size=(7, 70, 1, 150)) * rng.uniform(0, 3, (7, 1, 1, 150))
-    kernel[:, :, :, 0] = 0
-    own = {"conv2d/kernel": kernel.astype(np.float32), "conv2d/bias": np.ones(150, np.float32)}
-    stored = recipe.packed({"MSD": own})
-    assert stored["MSD/conv2d/kernel"].dtype == np.int16
-    again = musicnn.unpacked(stored, "MSD")
-    largest = np.abs(kernel).max((1, 2), keepdims=True)
-    assert np.all(np.abs(again["conv2d/kernel"] - kernel) <= 1.01 * largest / 2**16)
-    np.testing.assert_array_equal(again["conv2d/bias"], own["conv2d/bias"])
-
-
 def sound():
     """Seven seconds of three plucked tones."""
     t = np.arange(7 * 16_000) / 16_000

@@ -39,14 +39,6 @@ def running(tmp_path_factory):
     load_dataset.cache_clear()
 
 
-def replace_a_worker(running, pid):
-    """SIGKILL one, and let another join."""
-    (victim,) = (worker for worker in running.workers if worker.pid == pid)
-    running.workers.remove(victim)
-    end(victim)
-    running.add_worker()
-
-
 def test_train_while_a_worker_dies_and_one_joins(running, tmp_path, monkeypatch):
     """Every array of the model is the same; with the settings that were tried, and their AUC."""
     to_try = tuple(Hyperparameters(0.01, l2) for l2 in (0.03, 0.1, 0.3, 1.0))
@@ -56,7 +48,8 @@ def test_train_while_a_worker_dies_and_one_joins(running, tmp_path, monkeypatch)
     def disturb(what, n_done, total):
         done.append(n_done)
         if n_done == 1:
-            replace_a_worker(running, running.workers[0].pid)
+            end(running.workers.pop(0))  # SIGKILL one, and let another join
+            running.add_worker()
 
     with Library.open(tmp_path / "library.db") as library:
         small_library.fill(library, 60)
@@ -81,9 +74,15 @@ def test_an_experiment_that_is_stopped_by_the_loss_of_the_cluster(running, tmp_p
     assert run_main(*command, "-o", tmp_path / "alone", "--engine", "serial").exit_code == 0
     on_cluster = (*command, "-o", tmp_path / "cluster", "--engine", running.address)
     lines = tmp_path / "cluster" / "results.jsonl"
-    process = _in_the_background(lambda: lines.exists() and lines.stat().st_size, running.kill)
+
+    def kill_after_the_first_line():
+        wait_until(lambda: lines.exists() and lines.stat().st_size, "the first result")
+        running.kill()
+
+    thread = threading.Thread(target=kill_after_the_first_line)
+    thread.start()
     lost = run_main(*on_cluster)
-    process.join()
+    thread.join()
     assert lost.exit_code == 2
     assert "is gone" in " ".join(lost.stderr.split())
     assert "run the same command again" in " ".join(lost.stderr.split())
@@ -100,15 +99,3 @@ def test_features_stopped_by_ctrl_c(running, tmp_path):
     running.gate.unlink(missing_ok=True)
     errors = odd.stop_features(tmp_path, running.gate, "--engine", running.address)
     assert f"They are kept in {tmp_path}; the same command continues." in errors
-
-
-def _in_the_background(condition, action):
-    """Acts as soon as the condition holds."""
-
-    def wait():
-        wait_until(condition, "the moment to act")
-        action()
-
-    thread = threading.Thread(target=wait)
-    thread.start()
-    return thread

@@ -1,8 +1,6 @@
 """Which tags go together: how it is learnt, and the file of the package."""
 
 import gzip
-import os
-from pathlib import Path
 
 import jax
 import numpy as np
@@ -11,7 +9,6 @@ from make_words import Lists, PresentObserved, jamendo, join, learn_gains, make
 
 from harmonium.data.tag_names import normalise_tag
 from harmonium.estimators.model_files import from_bytes, log_odds, sigmoid
-from harmonium.evaluation import auc_per_tag
 from harmonium.library.tagger import WORDS_FILE, Words, mean_field, words
 
 QUICK = {"members": 2, "n_hidden": 8, "max_epochs": 40, "batch_size": 50, "learning_rate": 0.03}
@@ -125,21 +122,3 @@ def test_the_file_of_the_package_is_small_and_names_its_licence():
     model = words()
     assert [normalise_tag(tag) for tag in model.tags] == list(model.tags)
     assert asked(model, jazz=1)["saxophone"] > 4 * model.rates[model.tags.index("saxophone")]
-
-
-@pytest.mark.skipif("HARMONIUM_DATA" not in os.environ, reason="HARMONIUM_DATA is not set")
-def test_moods_of_new_artists_by_a_genre_as_docs_builtin_has_it():
-    if not (Path(os.environ["HARMONIUM_DATA"]) / "jamendo").exists():
-        pytest.skip("jamendo is not in the data folder")
-    tracks, model = jamendo(), words()
-    assert set(tracks.tags) <= set(model.tags)
-    kinds, at = np.array(tracks.kinds), [model.tags.index(tag) for tag in tracks.tags]
-    test = tracks.rows((tracks.split == "test") & (tracks.Y[:, kinds == "mood"] == 1).any(axis=1))
-    rng = np.random.default_rng(0)
-    noise = np.where((test.Y == 1) & (kinds == "genre"), rng.random(test.Y.shape), -1)
-    rows = noise.max(axis=1) > 0
-    y = np.full((rows.sum(), len(model.tags)), np.nan)
-    y[np.arange(len(y)), np.array(at)[noise[rows].argmax(axis=1)]] = 1
-    found = model(y)[:, np.array(at)[kinds == "mood"]]
-    auc = np.nanmean(auc_per_tag(test.Y[rows][:, kinds == "mood"], found).values)
-    assert auc == pytest.approx(0.68, abs=0.02)

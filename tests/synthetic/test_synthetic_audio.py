@@ -28,10 +28,6 @@ def rendered():
     return Rendered()
 
 
-def onset_strength(spectrum):
-    return np.maximum(np.diff(np.sqrt(spectrum), axis=1), 0).sum(axis=0)
-
-
 def test_samples_are_sound(rendered):
     for x in rendered.samples:
         assert x.shape == (4 * sound.RATE,)
@@ -49,7 +45,8 @@ def test_the_beat_of_fast_and_slow_clips_is_at_their_tempo(rendered):
     chosen = rendered.holds("drums") & (rendered.holds("fast") | rendered.holds("slow"))
     found = []
     for index in np.flatnonzero(chosen):
-        strength = onset_strength(rendered.spectra[index])
+        rises = np.diff(np.sqrt(rendered.spectra[index]), axis=1)
+        strength = np.maximum(rises, 0).sum(axis=0)
         strength = strength - strength.mean()
         similarity = np.correlate(strength, strength, "full")[len(strength) - 1 :]
         beat = 60 / rendered.tempo[index] * sound.RATE / HOP

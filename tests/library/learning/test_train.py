@@ -40,25 +40,17 @@ QUICK = functools.partial(fitting.fit, to_try=(Hyperparameters(0.01, 0.1),), n_h
 SMALL = functools.partial(QUICK, n_hidden=5)
 
 
-@pytest.fixture(scope="module")
-def learnt(tmp_path_factory):
-    """A library of 90 tracks, 60 of them tagged, and the model that was trained on it."""
-    patch = pytest.MonkeyPatch()
-    patch.setattr(train_module, "fit", QUICK)
+def test_the_tags_are_learnt_stored_scored_by_tracks_not_heard_and_reported(tmp_path, monkeypatch):
+    """Of a library of 90 tracks, 60 of them tagged."""
+    monkeypatch.setattr(train_module, "fit", QUICK)
     steps = []
-    with Library.open(tmp_path_factory.mktemp("learnt") / "library.db") as library:
+    with Library.open(tmp_path / "library.db") as library:
         ids, X, truth = small_library.fill(library, 90, tagged=60)
         library.opinions.say("ann", 1, ["seldom"], change=new_change(library))
         stored = train(library, progress=lambda *step: steps.append(step))
-        patch.undo()
-        yield library, stored, ids, X, truth, steps
-
-
-def test_the_tags_are_learnt_stored_and_scored_by_tracks_not_heard(learnt):
-    library, stored, ids, X, truth, _ = learnt
+        current = library.models.current()
     scores = {tag["tag"]: tag for tag in stored.report["tags"]}
     assert set(scores) == {*TAGS, NOISE}
-    current = library.models.current()
     assert current.id == stored.id
     tagger = Tagger(current)
     P = tagger.probabilities(X[60:])
@@ -72,10 +64,6 @@ def test_the_tags_are_learnt_stored_and_scored_by_tracks_not_heard(learnt):
     np.testing.assert_array_equal(held_ids, ids[:60])
     assert np.abs(held_out - tagger.probabilities(X[:60])).max() > 0.01  # not of the same model
     np.testing.assert_allclose(tagger.rates * 60, [one["examples"] for one in scores.values()])
-
-
-def test_the_report_says_what_was_done_and_nothing_reaches_a_tag_not_learnt(learnt):
-    _, stored, _, _, truth, steps = learnt
     report = stored.report
     assert (report["tracks"], report["people"], report["folds"]) == (60, 1, 5)
     assert not report["smoothing_tried"]
@@ -280,12 +268,6 @@ def test_what_takes_all_tracks_is_the_same_tag_by_tag(monkeypatch):
         np.testing.assert_array_equal(one.effective, other.effective)
 
 
-def in_files(folder, X, Y):
-    """The training set of these arrays, with its features in a file."""
-    new_table(folder / "X.npy", *X.shape)[:] = X
-    return TrainingSet(folder / "X.npy", Y, np.arange(len(X)), TAGS)
-
-
 @pytest.mark.parametrize(
     "people", [("ann",), pytest.param(("ann", "bob", "cy"), marks=pytest.mark.long)]
 )
@@ -333,7 +315,8 @@ def test_a_library_larger_than_memory_is_learnt_from_as_a_whole(tmp_path, monkey
 def test_a_worker_that_does_not_see_the_files_leaves_the_fit_to_the_caller(tmp_path):
     X, truth = small_library.world(60)
     settings = {"n_hidden": 5, "n_models": 2, "max_epochs": 2, "random_state": 0}
-    examples = in_files(tmp_path, X, truth.astype(np.float32))
+    new_table(tmp_path / "X.npy", *X.shape)[:] = X
+    examples = TrainingSet(tmp_path / "X.npy", truth.astype(np.float32), np.arange(60), TAGS)
     task = fitting.FitTask(Hyperparameters(0.01, 0.1), examples, settings)
     lost = SimpleNamespace(task=task, result=None, error=FileNotFoundError("X"))
     found, model = fitting._next(SimpleNamespace(next=lambda: lost))
