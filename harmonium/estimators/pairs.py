@@ -156,7 +156,8 @@ def read_any_triples(triples: Any) -> Triples:
     else:
         raise DataError(
             "'triples' must be Triples, a file of them, a frame with the columns user, item and "
-            f"tag, or three sequences (users, items, tags). Got {type(triples).__name__} instead."
+            "tag, or three sequences (users, items, tags), such as tuple(zip(*rows)). "
+            f"Got {type(triples).__name__} instead."
         )
     if not len(found):
         raise DataError("'triples' must hold at least one (user, item, tag). Got an empty table.")
