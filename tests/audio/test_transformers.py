@@ -68,7 +68,6 @@ KINDS = {
 @pytest.mark.parametrize("kind", KINDS)
 def test_files_and_samples_in_any_container(kind, paths, expected):
     features = AudioFeatures().fit_transform(KINDS[kind](paths[:3]))
-    assert features.dtype == np.float32
     np.testing.assert_allclose(features, expected[:3], rtol=1e-5, atol=1e-5)
 
 

@@ -2,7 +2,6 @@
 
 import unicodedata
 
-import numpy as np
 import polars as pl
 import pytest
 from hypothesis import given, settings
@@ -99,7 +98,6 @@ def test_rows_are_of_one_artist_by_any_column_and_by_way_of_others():
     ids = pl.Series(["a", "b", "b", "c", "d", "e"])
     names = pl.Series(["Prodigy", "The Prodigy", "Keith", "Keith!", "Moby", "moby"])
     groups = artist_groups(ids, names)
-    assert groups.dtype == np.int32
     assert groups.tolist() == [0, 0, 0, 0, 1, 1]
     assert len(set(artist_groups(names).tolist())) == 3
 

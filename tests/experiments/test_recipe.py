@@ -16,17 +16,6 @@ from harmonium.experiments.results import open_results, read_results
 RECIPES = PROJECT / "recipes"
 
 
-def test_a_recipe_says_what_it_says():
-    recipe = parse_recipe(RECIPE)
-    assert recipe.title == "Toy"
-    assert recipe.n_folds == 3
-    assert recipe.datasets[0].label == "toy"
-    searched = {"C": (0.01, 0.1, 1.0, 10.0)}, {"fit_intercept": (True, False)}
-    assert recipe.models[0].search == searched
-    assert recipe.models[1].settings == {"C": 0.5}
-    assert [arm.label for arm in arms(recipe)] == ["toy, LOG", "toy, fixed"]
-
-
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
@@ -205,17 +194,6 @@ def store_of(folder, runs):
         for run in runs:
             add(store, run)
     return folder
-
-
-def test_what_was_added_is_there_again(tmp_path):
-    folder = store_of(tmp_path / "new" / "folder", RUNS[:3])
-    with open_results(folder, RECIPE) as store:
-        assert list(store.results) == [run.key for run in RUNS[:3]]
-        assert store.results[RUNS[0].key]["valid_auc"] == 0.5
-    recipe, results, measurements = read_results(folder)
-    assert recipe == parse_recipe(RECIPE)
-    assert results.keys() == measurements.keys()
-    assert results[RUNS[1].key]["run"]["settings"] == RUNS[1].settings
 
 
 def test_a_line_cut_anywhere_costs_that_run_only_and_nonsense_is_named(tmp_path):

@@ -205,8 +205,6 @@ def test_it_is_the_first_model_and_searches_before_anybody_has_tagged(library):
     calm, piano, drums = (model.vocabulary.index(t) for t in ("calm", "piano", "drums"))
     best = np.argmax(P[:, calm] * P[:, piano] * (1 - P[:, drums]))
     assert found.hits[0].track.id == library.tracks.ids()[best]
-    rap, hip_hop = (library.search(text).hits for text in ("rap", '"hip hop"'))
-    assert [hit.track.id for hit in rap] == [hit.track.id for hit in hip_hop]
     assert library.search("calm", owner="built-in").hits
     assert library.search("calm", owner="own").people_only == ["calm"]
 

@@ -112,12 +112,6 @@ def test_a_library_from_before_the_last_unreleased_version_is_refused(place):
         Library.open(place)
 
 
-def test_where_there_is_no_library_none_is_left_behind(place, tmp_path):
-    with pytest.raises(LibraryError, match="no library at"):
-        Library.open(place, create=False)
-    assert list(tmp_path.iterdir()) == []
-
-
 def test_another_programs_database_is_left_alone(place):
     engine = engine_of(place)
     with engine.begin() as connection:
