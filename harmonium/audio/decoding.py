@@ -1,7 +1,7 @@
-"""Music files: finding them in folders, and decoding windows of their sound.
+"""Finding music files in folders, and decoding windows of their sound.
 
 Only the windows are decoded: a seek finds them, however long the file is. libsndfile is tried
-first, as it is faster where it knows the format: WAV, AIFF, AU, FLAC, MP3, Ogg Vorbis, most Opus.
+first, as it is faster for the formats it knows: WAV, AIFF, AU, FLAC, MP3, Ogg Vorbis, most Opus.
 FFmpeg reads the rest.
 """
 
@@ -29,7 +29,7 @@ Decoder: TypeAlias = "Sndfile | FFmpeg"
 Found = TypeVar("Found")
 Sound = PathLike | BinaryIO  # a file by its path, or one that is open for reading bytes
 
-EXTENSIONS = frozenset(  # endings of the files that are taken from folders, in lower case
+EXTENSIONS = frozenset(  # endings of the files to take from folders, in lower case
     {
         *(".wav", ".wave", ".bwf", ".w64", ".rf64", ".aif", ".aiff", ".aifc", ".au", ".snd"),
         *(".flac", ".mp3", ".mp2", ".ogg", ".oga", ".opus", ".m4a", ".m4b", ".aac", ".caf"),
@@ -37,12 +37,12 @@ EXTENSIONS = frozenset(  # endings of the files that are taken from folders, in 
     }
 )
 
-MAX_LOOKED = 5000  # files that are looked at to count the music in the folders of a list
+MAX_LOOKED = 5000  # files to look at when counting the music in listed folders
 DECODING_VERSION = 1  # raise it whenever the same file gives other samples than before
 
-MIN_RATE, MAX_RATE = 1_000, 1_000_000  # Hz; what a file claims beyond these is a damaged header
+MIN_RATE, MAX_RATE = 1_000, 1_000_000  # Hz; if a file claims other rates, its header is damaged
 MARGIN = 0.02  # seconds on either side of a window, which its first and last samples need
-ROUNDING = 2  # samples by which the resampler may give fewer than the file's length suggests
+ROUNDING = 2  # how many samples fewer the resampler may give than the file's length suggests
 BLOCK = 2**18
 """Numbers decoded at a time, so that many channels need no more memory than one. After each block
 soundfile seeks to where it is anyway, for which MP3 decodes some frames again: not too few."""
@@ -53,7 +53,7 @@ UNKNOWN_LENGTH = 2**63 - 1  # what libsndfile gives for a length that it does no
 class Clip:
     """A window of a file's sound."""
 
-    samples: Floats  # (n,), one channel, full scale 1; fewer than asked for where the file ends
+    samples: Floats  # (n,), one channel, full scale 1; fewer than asked for if the file ends
     rate: int  # samples per second
     start: float  # seconds into the file
     duration: float | None  # seconds of the whole file; None if only decoding all of it would tell
@@ -78,7 +78,7 @@ class SpreadWindows:
 
     count: int
     n_samples: int
-    whole: bool = False  # whether a shorter sound is filled up with silence to a whole window
+    whole: bool = False  # whether a shorter sound is padded with silence to a whole window
 
     def __call__(self, length: int | None, start: int | None) -> list[Window]:
         """The plan: one window from a given start on; the first ones of an unknown length."""
@@ -97,11 +97,11 @@ class SpreadWindows:
 
 
 def find_audio(paths: Iterable[PathLike]) -> tuple[list[str], dict[str, str], list[str]]:
-    """The files named, of any kind, and the music files in the folders named.
+    """The named files, of any kind, and the music files in the named folders.
 
-    Folders are searched to the bottom, in the order of the names, and links are followed; each
-    folder and file counts once. Hidden ones are left out, such as the "._" files of macOS. Returns
-    the files, the folders that could not be listed with the reasons, and the hidden folders.
+    Folders are searched with all their subfolders, in order of name, and links are followed; each
+    folder and file counts once. Hidden ones are left out, such as macOS's "._" files. Returns the
+    files, the folders that could not be listed with the reasons, and the hidden folders.
     """
     files: dict[str, None] = {}
     unreadable: dict[str, str] = {}
@@ -132,16 +132,16 @@ def find_audio(paths: Iterable[PathLike]) -> tuple[list[str], dict[str, str], li
 
 @dataclass(frozen=True)
 class Folder:
-    """A folder on this machine, for people to choose one with music."""
+    """A folder on this machine, for choosing one with music."""
 
     path: str
     name: str
-    n_sounds: int  # music files in it, and in the folders below
-    counted: bool  # whether that is all of them: counting ends after a while
+    n_sounds: int  # music files in it and in its subfolders
+    counted: bool  # whether that is all: counting stops after a while
 
 
 def list_folders(path: str) -> tuple[Folder, list[Folder]]:
-    """A folder, and those in it by name, without hidden ones; an OSError if it cannot be listed."""
+    """A folder, and its subfolders by name, without hidden ones; OSError if it cannot be listed."""
     with os.scandir(path) as listing:
         found = [one for one in listing if not is_hidden(one.name) and one.is_dir()]
     found.sort(key=lambda one: one.name.casefold())
@@ -151,7 +151,7 @@ def list_folders(path: str) -> tuple[Folder, list[Folder]]:
 
 
 def _count_sounds(path: str, most: int) -> tuple[int, bool]:
-    """How many music files a folder has, and whether ``most`` looks were enough to see all."""
+    """How many music files a folder has, and whether looking at ``most`` files found all."""
     n = looks = 0
     for _, folders, files in os.walk(path):
         folders[:] = [name for name in folders if not is_hidden(name)]
@@ -169,7 +169,7 @@ def is_hidden(name: str) -> bool:
 
 
 class CannotDecode(Exception):
-    """A decoder does not know the format, or meets damage that it cannot skip."""
+    """A decoder does not know the format, or finds damage that it cannot skip."""
 
 
 class Sndfile:
@@ -222,7 +222,7 @@ def decode(
     seconds : length of the window; a shorter file gives what it has
     start : seconds into the file; the middle window by default
 
-    AudioError for a file that is missing, unreadable, damaged or not sound.
+    Raises an AudioError for a file that is missing, unreadable, damaged or not sound.
     """
     _check_window(rate, seconds, start)
     return with_decoder(path, lambda source: _clip(source, rate, seconds, start))
@@ -236,11 +236,11 @@ def decode_windows(
     seconds: float = 10.0,
     start: float | None = None,
 ) -> list[Floats]:
-    """The windows of a file that a plan chooses, (n,) each; without one, what `decode` gives.
+    """The windows of a file that a plan chooses, (n,) each; without a plan, as in `decode`.
 
-    Instead of a file, samples and their rate may be given. The plan is asked with the length that
-    the file claims, and again with the true one where the file ends before: it is truncated, or its
-    length an estimate.
+    Instead of a file, samples and their rate may be given. The plan gets the length that the file
+    claims, and then the true length if the file ends earlier because it is truncated or its length
+    is an estimate.
     """
     _check_window(rate, seconds, start)
     if not isinstance(sound, tuple):
@@ -257,13 +257,13 @@ def decode_windows(
 def decoders() -> Iterator[type[Decoder]]:
     """The decoders in the order in which they are tried."""
     yield Sndfile
-    from harmonium.audio.ffmpeg import FFmpeg  # takes a tenth of a second, and is seldom needed
+    from harmonium.audio.ffmpeg import FFmpeg  # takes a tenth of a second, and is rarely needed
 
     yield FFmpeg
 
 
 def with_decoder(path: Sound, use: Callable[[Decoder], Found]) -> Found:
-    """What ``use`` finds in the sound of a file, by the first decoder that can; or AudioError."""
+    """The result of ``use`` on a file's sound, with the first decoder that works; or AudioError."""
     reasons: dict[str, str] = {}
     with _open(path) as file:
         for decoder in decoders():
@@ -287,7 +287,7 @@ def quoted(path: Sound) -> str:
 
 def mean_of_channels(frames: Floats) -> Floats:
     """(n, n_channels) → (n,)"""
-    # By columns: over an axis as short as this one, NumPy's mean takes ten times as long.
+    # By columns: over such a short axis, NumPy's mean takes ten times as long.
     total = frames[:, 0].copy()
     with np.errstate(all="ignore"):  # infinite samples are reported later, with their place
         for channel in range(1, frames.shape[1]):
@@ -312,7 +312,7 @@ def _check_window(rate: int, seconds: float, start: float | None) -> None:
 
 
 def _open(path: Sound) -> BinaryIO:
-    """The file, open; AudioError if it is not a readable file of bytes."""
+    """The file, opened; AudioError if it is not a readable file."""
     try:
         if isinstance(path, str | os.PathLike):
             buffered: Any = open_file(path)
@@ -342,7 +342,7 @@ def _clip(source: Decoder, rate: int, seconds: float, start: float | None) -> Cl
             )
     samples = _read(source, first, n_frames, rate)
     while samples is None and start is None and first > 0:
-        # The file is truncated, or its length is an estimate: try nearer to the beginning.
+        # The file is truncated, or its length is an estimate: try closer to the beginning.
         first //= 2
         samples = _read(source, first, n_frames, rate)
     if samples is None:
@@ -355,7 +355,7 @@ def _clip(source: Decoder, rate: int, seconds: float, start: float | None) -> Cl
 def _windows(
     source: Decoder, plan: Plan | None, rate: int, seconds: float, start: float | None
 ) -> list[Floats]:
-    """The windows of a plan; those that touch are decoded together."""
+    """A plan's windows; those that touch are decoded together."""
     if plan is None:
         return [_clip(source, rate, seconds, start).samples]
     begin = None if start is None else round(start * rate)
@@ -376,7 +376,7 @@ def _windows(
 
 
 def _spans(windows: Iterable[Window], length: int | None) -> list[Window]:
-    """What to decode, in order: windows within the sound, joined where they touch."""
+    """What to decode, in order: windows within the sound, joined if they touch."""
     spans: list[Window] = []
     for window in sorted(windows):
         first, end = max(0, window.first), min(window.end, length or window.end)
@@ -388,9 +388,9 @@ def _spans(windows: Iterable[Window], length: int | None) -> list[Window]:
 
 
 def _read_span(source: Decoder, span: Window, rate: int) -> Floats:
-    """The samples of a span, fewer where the sound ends before."""
+    """The samples of a span, fewer if the sound ends earlier."""
     unit, unit_out = _units(source, rate)
-    whole = span.first // unit_out  # a frame and a sample begin together there
+    whole = span.first // unit_out  # a frame and a sample start together there
     count = ceil((span.end - whole * unit_out) * source.rate / rate)
     samples = _read(source, whole * unit, count, rate)
     if samples is None:
@@ -399,7 +399,7 @@ def _read_span(source: Decoder, span: Window, rate: int) -> Floats:
 
 
 def joined(pieces: Iterable[tuple[int, Floats]], window: Window) -> Floats:
-    """What pieces, each from its place on, have in a window; silence where there is no sound."""
+    """A window cut from pieces, each with its place; silence where there is no sound."""
     found = np.zeros(max(0, window.end - window.first), np.float32)
     for place, samples in pieces:
         skipped = max(0, window.first - place)
@@ -409,7 +409,7 @@ def joined(pieces: Iterable[tuple[int, Floats]], window: Window) -> Floats:
 
 
 def _units(source: Decoder, rate: int) -> tuple[int, int]:
-    """The smallest whole numbers of frames and of samples that last equally long."""
+    """The smallest whole numbers of frames and of samples with the same duration."""
     if not MIN_RATE <= source.rate <= MAX_RATE:
         raise CannotDecode(f"its rate is {source.rate} Hz")
     common = gcd(source.rate, rate)
@@ -417,10 +417,10 @@ def _units(source: Decoder, rate: int) -> tuple[int, int]:
 
 
 def _read(source: Decoder, first: int, count: int, rate: int) -> Floats | None:
-    """The samples of ``count`` frames from ``first`` on, and of a margin behind them.
+    """The samples of ``count`` frames from ``first`` on, and of a margin after them.
 
-    Resampling needs a margin on either side, silent where it lies before the file: a whole number
-    of samples at both rates, so that the window begins on a sample. None if the file has ended.
+    Resampling needs a margin on both sides, silent if it lies before the file: a whole number of
+    samples at both rates, so that the window begins on a sample. None if the file has ended.
     """
     unit, unit_out = _units(source, rate)
     units = 0 if unit == unit_out else ceil(MARGIN * source.rate / unit)
@@ -455,7 +455,7 @@ def _calling_libsndfile() -> Iterator[None]:
 # libmpg123 inside libsndfile notes every damaged byte on ``stderr``, and cannot be asked not to.
 _lock = threading.Lock()
 _inside = 0  # threads that are silent at the moment
-_saved: int | None = None  # C's own stream meanwhile
+_saved: int | None = None  # C's own stream while it is silenced
 
 
 def _streams() -> tuple[ctypes.c_void_p, int] | None:
@@ -475,7 +475,7 @@ _STREAMS = _streams()
 
 @contextmanager
 def quiet_c_libraries() -> Iterator[None]:
-    """Discard what C code prints to ``stderr``; what Python writes there arrives."""
+    """Discard what C code prints to ``stderr``; Python's output still arrives."""
     global _inside, _saved
     if _STREAMS is None:
         yield

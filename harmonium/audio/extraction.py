@@ -1,10 +1,10 @@
 """Features of many files: in parallel, and from a cache if they were computed before.
 
 A file that cannot be used is a reason in the result, not an exception. docs/features.md says what
-becomes of files that change or vanish meanwhile, and of decoders that crash or hang.
+happens to files that change or vanish during the run, and to decoders that crash or hang.
 
-The cache is one SQLite database, which several processes may use at once. A file is known by the
-SHA-256 digest of its content, or of its sound alone where the caller knows that. The cache also
+The cache is one SQLite database, which several processes may use at once. A file is identified by
+the SHA-256 digest of its content, or of its sound alone if the caller knows that. The cache also
 remembers which content a path had: while the file's status stays the same, it is not read.
 """
 
@@ -41,18 +41,18 @@ from harmonium.files import PathLike, atomic_file, check_writable, enable_write_
 GivenFile = PathLike | tuple[str, bytes, int, int]
 """A path; or a path, the SHA-256 digest of its content or of its sound alone, and the size and time
 of change in nanoseconds that the file had then. The digest is used while these stay the same."""
-FileProgress = Callable[[int, int], None]  # called with how many files are done, of how many
+FileProgress = Callable[[int, int], None]  # called with (files done, total)
 
-TIME_LIMIT = 300.0  # seconds that a file may take before its decoder is taken to hang
-MAX_ATTEMPTS = 3  # how often a file is read that changes while it is read
+TIME_LIMIT = 300.0  # seconds after which a file's decoder counts as hanging
+MAX_ATTEMPTS = 3  # how often to read a file that changes while it is read
 OUTPUT_FORMATS = (".parquet", ".csv", ".npz")
 
-PLACES = 30  # windows of a file that are heard over time
+PLACES = 30  # the most windows of a file to hear over time
 
 CACHE_FILE = "features.sqlite"
 CACHE_FORMAT = 1  # version of the tables; a cache with a later one is refused
 BUSY_SECONDS = 60  # how long to wait for another process that is writing
-STOPPED = "was not read to its end"  # which says nothing about the file: it is tried again
+STOPPED = "was not read to its end"  # this says nothing about the file, so it is tried again
 SETTLED_NS = 2_000_000_000
 """How old a file's last change must be before its status is trusted: some file systems count time
 in steps of 2 seconds, and would not show a second change within a step."""
@@ -158,7 +158,7 @@ def features_over_time(
 
     Returns where they begin and end, (n, 2) in seconds, and their features, (n, n_features); n is
     at most `PLACES`. They are kept in the folder ``cache``, by the ``key`` of the sound if there is
-    one. AudioError if the file has none.
+    one. Raises an AudioError if the file has none.
     """
     kept = Path(cache) / "over-time" / f"{key}-{PLACES}-{extractor_key(extractor)[-12:]}.npy"
     with suppress(OSError, ValueError, EOFError):  # missing or damaged
@@ -184,8 +184,8 @@ def features_over_time(
         if progress:
             progress(number + 1, len(clips))
     found = np.array(rows, np.float32)
-    if key.isalnum():  # or else the sound of the file is not known
-        with suppress(OSError):  # the disk is full, say; then it is heard again
+    if key.isalnum():  # without a key, the file's sound is unknown
+        with suppress(OSError):  # perhaps the disk is full; then it is heard again
             kept.parent.mkdir(parents=True, exist_ok=True)
             with atomic_file(kept) as file:
                 np.save(file, found)
@@ -204,8 +204,8 @@ def iterate_files(
 ) -> Iterator[FileFeatures]:
     """The features of files one by one, in the order in which they are ready.
 
-    Files are taken as they can be worked on, and nothing is kept: for any number of files. Features
-    are in the cache before they are yielded.
+    Files are taken as workers become free, and nothing is kept, so there can be any number of
+    files. Features are in the cache before they are yielded.
 
     Parameters
     ----------
@@ -260,7 +260,7 @@ Steps = Generator[tuple[bool, bool], Any, tuple[Floats | None, bool, str]]
 
 
 def _steps(path: str, known: tuple, cache: "FeatureCache | None", n_numbers: int) -> Steps:
-    """What to ask of workers for a file, one after the other: its features, its digest, or both.
+    """What to ask workers for a file, step by step: its features, its digest, or both.
 
     Each answer is sent. Returns the features and heads, whether the cache had them, and why there
     are none. ``known`` is the digest, and the size and time of change that it is for; or empty.
@@ -272,7 +272,7 @@ def _steps(path: str, known: tuple, cache: "FeatureCache | None", n_numbers: int
     full_path = os.path.abspath(path)  # noqa: PTH100
     status = None
     if cache is not None:
-        with suppress(OSError, ValueError):  # a worker finds the words for it
+        with suppress(OSError, ValueError):  # a worker will say what is wrong
             status = file_status(full_path)
     if cache is None or status is None:
         numbers, _, reason = yield True, False
@@ -283,7 +283,7 @@ def _steps(path: str, known: tuple, cache: "FeatureCache | None", n_numbers: int
     if digest and found(numbers := cache.find_by_content(digest)):
         cache.put(full_path, status, digest)
         return numbers, True, ""
-    # This content can be known only if some of its size is: then its digest comes first.
+    # The cache can know this content only if it knows one of this size: then the digest is first.
     possible = cache.has_size(status[0])
     wanted = not possible, possible or digest is None
     attempts = 1
@@ -334,12 +334,12 @@ def reason_of(outcome: TaskOutcome[Any, Any]) -> str:
 
 
 def _read(extractor: Extractor | bytes, start: float | None, request: Request) -> Answer:
-    """Read a file, in a worker; a problem of the file is a reason, any other raises."""
+    """Read a file, in a worker; a problem with the file becomes a reason, any other raises."""
     if isinstance(extractor, bytes):
         extractor = _unpickled(extractor)
     _, path, wants_numbers, wants_digest = request
     try:
-        # The features first, as they show what is not a music file.
+        # The features first, since they reveal files that are not music.
         numbers = extractor.extract(path, start) if wants_numbers else None
         return numbers, file_digest(path) if wants_digest else None, ""
     except OSError as error:
@@ -365,7 +365,7 @@ def _unpickled(data: bytes) -> Extractor:
 
 
 def write_features(path: PathLike, extraction: Extraction) -> None:
-    """Write the matrix with the path of each row; the format is that of the file's ending.
+    """Write the matrix with the path of each row, in the format of the file's ending.
 
     - .parquet, .csv: a column ``path``, then one for each feature. A byte of a path that is not
       UTF-8 is written as ``\\xNN``; Parquet then has all paths as they are in ``path_bytes``.
@@ -468,7 +468,7 @@ class FeatureCache:
             new = "INSERT OR IGNORE INTO contents (digest, size) VALUES (?, ?)"
             self._first(new, digest, status[0])
             content = self._first("SELECT id FROM contents WHERE digest = ?", digest)
-            if max(status[1:3]) + SETTLED_NS < time.time_ns():  # a further change would show
+            if max(status[1:3]) + SETTLED_NS < time.time_ns():  # another change would show
                 insert = "INSERT OR REPLACE INTO files VALUES (?, ?, ?, ?, ?, ?)"
                 self._first(insert, os.fsencode(path), *status, content)
             if vector is not None:
@@ -484,7 +484,7 @@ class FeatureCache:
 
     def _prepare(self) -> None:
         enable_write_ahead_log(self._database, BUSY_SECONDS)
-        # It is whole whatever happens; a power cut may lose some.
+        # It is never damaged; a power cut may lose some entries.
         self._database.execute("PRAGMA synchronous = NORMAL")
         if self._first("PRAGMA user_version") == CACHE_FORMAT:
             return
@@ -503,7 +503,7 @@ class FeatureCache:
     @contextmanager
     def _transaction(self) -> Iterator[None]:
         with self._explained(), self._database:
-            self._database.execute("BEGIN IMMEDIATE")  # turning from reading to writing may fail
+            self._database.execute("BEGIN IMMEDIATE")  # switching from reading to writing may fail
             yield
 
     @contextmanager

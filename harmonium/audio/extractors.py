@@ -1,10 +1,10 @@
 """From samples to features: the mel spectrum, the paper's features, and extractors by name.
 
-Frames of a spectrum lie wholly inside the clip: none is padded, and up to ``hop_length`` − 1
+A spectrum's frames lie completely inside the clip: none is padded, and up to ``hop_length`` − 1
 samples at the end belong to no frame. docs/features.md defines the paper's features.
 
-An `Extractor` carries all that is needed to use it and to tell its results from another's. It goes
-to other processes as it is, so those need not know the name that it is registered under.
+An `Extractor` carries everything needed to use it and to tell its results from another's. It is
+sent to other processes as it is, so they need not know its registered name.
 """
 
 import hashlib
@@ -27,7 +27,7 @@ from harmonium.errors import AudioError, DataError, HarmoniumError
 from harmonium.files import PathLike
 
 GROUPS = ("timbre", "rhythm")  # the groups of the paper's features, in their order
-DEFINITIONS = 1  # raise it whenever the paper's features of the same samples change
+DEFINITIONS = 1  # increase it whenever the paper's features of the same samples change
 MAX_SAMPLE = 1e12  # Full scale is 1. Far beyond this, the squares in float32 overflow.
 BLOCK = 32
 """Frames transformed at a time: few enough to stay in the processor's cache from step to step, and
@@ -38,7 +38,7 @@ MELS_PER_HZ = 3 / 200
 BREAK_HZ, BREAK_MEL = 1000.0, 15.0
 MELS_PER_LOG = 27 / np.log(6.4)
 
-DEFAULT = "musicnn"  # what a new library is indexed with
+DEFAULT = "musicnn"  # the extractor of a new library
 ENTRY_POINTS = "harmonium.extractors"  # entry points by which other packages name extractors
 ONNX = "onnx:"  # prefix of the name of a model in ONNX's format; the path of its file follows
 
@@ -249,7 +249,7 @@ def clip_features(
     """
     checked = _check_samples(samples, rate, parameters)
     _check_groups(groups)
-    centred = checked - checked.mean()  # an offset cannot be heard
+    centred = checked - checked.mean()  # an offset is inaudible
     mel = raise_to_floor(mel_spectrogram(centred, parameters), parameters)
     features = {"timbre": timbre_features, "rhythm": rhythm_features}
     return np.concatenate([features[group](mel, parameters) for group in groups]).astype(np.float32)
@@ -258,7 +258,7 @@ def clip_features(
 def feature_names(
     parameters: FeatureParameters = DEFAULTS, *, groups: Sequence[str] = GROUPS
 ) -> list[str]:
-    """What each number of `clip_features` is.
+    """The name of each number in `clip_features`.
 
     >>> feature_names()[212]
     'rhythm: low band, coefficient 23'
@@ -390,19 +390,19 @@ def _check_samples(samples: ArrayLike, rate: int, parameters: FeatureParameters)
 class Extractor:
     """A function from a clip to a vector, with what it needs and what it gives.
 
-    Calling it checks what the function gives.
+    Calling it checks the function's result.
     """
 
     name: str  # its name in options and calls
     function: Function = field(repr=False, compare=False)
     """(samples of shape (n,) float32, rate) → n_features numbers, then n_heads probabilities."""
     feature_names: tuple[str, ...] = field(repr=False)  # what each number is
-    revision: str = "1"  # change it whenever the function gives other numbers for the same samples
+    revision: str = "1"  # change it whenever the function's numbers for the same samples change
     rate: int = 22_050  # samples per second of the clips
     seconds: float = 10.0  # length of the clips; shorter files give shorter ones
     head_names: tuple[str, ...] = field(default=(), repr=False)
     """The tags whose probabilities it gives after the features, if it is a tagger itself."""
-    windows: Plan | None = None  # the windows whose features are averaged; None: the middle one
+    windows: Plan | None = None  # the windows to average features over; None: the middle one
     summary: str = field(default="", repr=False)  # what its features describe, in a few words
     auc: float | None = field(default=None, repr=False)
     """Mean AUC over tags of Emotify's 400 clips of 15 s, by logistic regression in five folds, as
@@ -412,12 +412,12 @@ class Extractor:
 
     @property
     def n_numbers(self) -> int:
-        """How many numbers the function gives: features and heads."""
+        """How many numbers the function returns: features and heads."""
         return len(self.feature_names) + len(self.head_names)
 
     @property
     def version(self) -> str:
-        """All that the numbers depend on, except the file: equal versions give equal numbers."""
+        """Everything the numbers depend on, except the file: equal versions give equal numbers."""
         windows = "" if self.windows is None else f", {self.windows}"
         return (
             f"{self.name} {self.revision}; {self.rate} Hz, {self.seconds:g} s{windows}; "
@@ -431,7 +431,7 @@ class Extractor:
     def extract(self, sound: PathLike | tuple[Floats, int], start: float | None = None) -> Floats:
         """The features and heads, (n_numbers,), of a file or of samples with their rate.
 
-        AudioError if a file has none, DataError if samples have none.
+        Raises an AudioError if a file has none, a DataError if samples have none.
         """
         options: dict[str, Any] = {"rate": self.rate, "seconds": self.seconds, "start": start}
         clips = decode_windows(sound, self.windows, **options)
@@ -444,12 +444,12 @@ class Extractor:
         return numbers.astype(np.float32)
 
     def _numbers(self, samples: Floats, rate: int) -> Floats:
-        """All that the function gives for a clip, (n_numbers,), checked."""
+        """The function's whole result for a clip, (n_numbers,), checked."""
         try:
             vector = np.asarray(self.function(samples, rate), np.float32)
         except HarmoniumError:
             raise
-        except Exception as error:  # whatever somebody's function does, it is about this one clip
+        except Exception as error:  # any failure of the function affects only this clip
             raise DataError(
                 f"The extractor '{self.name}' failed: {type(error).__name__}: {error}"
             ) from error
@@ -476,7 +476,7 @@ def features_of_file(
 ) -> Floats:
     """The features of a file, (n_features,), of the windows that the extractor uses.
 
-    AudioError if the file cannot be decoded, or the extractor does not take its sound.
+    Raises an AudioError if the file cannot be decoded or the extractor refuses its sound.
     """
     extractor = get_extractor(extractor)
     return extractor.extract(path, start)[: len(extractor.feature_names)]
@@ -490,7 +490,7 @@ def paper_extractor(
     name: str = "paper",
     **facts: Any,
 ) -> Extractor:
-    """An extractor of the paper's features with other parameters, or of one group of them."""
+    """An extractor for the paper's features with other parameters, or for one group of them."""
     return Extractor(
         name,
         partial(clip_features, parameters=parameters, groups=groups),
@@ -523,7 +523,7 @@ def register(
     seconds: float = 10.0,
     replace: bool = False,
 ) -> Extractor:
-    """Give a function from a clip to a vector a name, and get the extractor.
+    """Register a function from a clip to a vector under a name; returns the extractor.
 
     Parameters
     ----------
@@ -531,8 +531,8 @@ def register(
     function : (samples of shape (n,) float32, rate) → numbers. For other processes it must be
         importable there: a function of a module, not one defined in another.
     features : their names, or how many they are
-    revision : to be changed with the function; results kept from an older one are then not used
-    rate, seconds : of the clips that the function wants
+    revision : change it with the function; cached results from an older one are then not used
+    rate, seconds : of the clips that the function needs
     replace : whether to replace an extractor of that name
 
     >>> def loudness(samples, rate):
@@ -550,7 +550,7 @@ def register(
         raise DataError(f"'features' must be at least one, and their names distinct, got {names}.")
     if not replace and name in available_extractors():
         raise DataError(
-            f"There is an extractor '{name}' already. Choose another name, or pass replace=True."
+            f"There is already an extractor '{name}'. Choose another name, or pass replace=True."
         )
     _registered[name] = Extractor(name, function, names, revision, rate, seconds)
     return _registered[name]
@@ -567,7 +567,7 @@ def with_windows(name: str, count: int) -> str:
 
 
 def get_extractor(extractor: str | Extractor) -> Extractor:
-    """The extractor of a name; an extractor is returned as it is.
+    """The extractor with this name; an extractor is returned as it is.
 
     A number after a star is how many windows it uses, spread over the sound: "paper*3" gives the
     mean of the paper's features of three windows. "onnx:FILE" is a model in ONNX's format.
@@ -602,13 +602,13 @@ def get_extractor(extractor: str | Extractor) -> Extractor:
 
 
 def available_extractors() -> tuple[str, ...]:
-    """The names that `get_extractor` knows: built in, registered, and those of other packages."""
+    """The names that `get_extractor` knows: built in, registered, and from other packages."""
     return tuple(dict.fromkeys((*_registered, DEFAULT, *sorted(_installed()))))
 
 
 @lru_cache(maxsize=1)
 def _installed() -> dict[str, EntryPoint]:
-    """Extractors that are not loaded yet: those of other packages, and musicnn."""
+    """Extractors that are not loaded yet: other packages', and musicnn."""
     own = EntryPoint(DEFAULT, "harmonium.audio.musicnn:EXTRACTOR", ENTRY_POINTS)
     return {entry.name: entry for entry in (*entry_points(group=ENTRY_POINTS), own)}
 
@@ -627,6 +627,6 @@ def _loaded(entry: EntryPoint) -> Extractor:
 
 
 def extractor_key(extractor: str | Extractor) -> str:
-    """What an extractor's features are stored by: its name, and a digest of all that matters."""
+    """The key of an extractor's features: its name, and a digest of everything that matters."""
     found = get_extractor(extractor)
     return f"{found.name}@{hashlib.sha256(found.version.encode()).hexdigest()[:12]}"

@@ -14,8 +14,8 @@ from av.container import InputContainer
 from harmonium.arrays import Floats
 from harmonium.audio.decoding import CannotDecode, Window, joined, mean_of_channels
 
-# Containers of music and of films. Others that FFmpeg knows are no sound (pictures, text), or make
-# it open further files and addresses (playlists).
+# Containers for music and films. Others that FFmpeg knows are not sound (pictures, text), or make
+# it open more files and addresses (playlists).
 CONTAINERS = (
     *("mov", "matroska", "ogg", "mp3", "aac", "flac", "wav", "w64", "aiff", "au", "caf", "asf"),
     *("ape", "wv", "tta", "mpc", "mpc8", "tak", "dsf", "iff", "ac3", "eac3", "dts", "amr", "loas"),
@@ -28,7 +28,7 @@ a container lands behind the window's start."""
 MAX_PLANES = 7
 """Channels of a frame that PyAV counts rightly where each has a plane of its own. Of more, it reads
 on past the last one, into memory that is not the frame's."""
-MAX_DAMAGED = 50  # damaged packets in a row after which a file counts as unreadable
+MAX_DAMAGED = 50  # a file with this many damaged packets in a row is unreadable
 NOT_MADE_OUT = "its sound cannot be made out"
 
 Piece = tuple[int, Floats]  # the place of its first sample, the samples
@@ -69,7 +69,7 @@ class FFmpeg:
         return stream
 
     def _length(self) -> int | None:
-        """Frames from the first that sounds to the end."""
+        """The number of frames from the first audible one to the end."""
         stream = self._stream
         if stream.duration is not None and stream.time_base is not None:
             return round(stream.duration * stream.time_base * self.rate)
@@ -132,13 +132,13 @@ class FFmpeg:
 
     def _place(self, frame: AudioFrame, end: int | None) -> int:
         """The number of the frame's first sample within the sound."""
-        # Where time stamps are coarse (Matroska), the end of the frame before tells it better.
+        # If time stamps are coarse (Matroska), the end of the previous frame is more exact.
         if frame.sample_rate != self.rate:
             raise CannotDecode(f"its rate changes from {self.rate} to {frame.sample_rate} Hz")
         base = frame.time_base
         if frame.pts is None or base is None:
             return end or 0
-        # By whole numbers: arithmetic with fractions takes longer than decoding.
+        # With integers: arithmetic with fractions takes longer than decoding.
         ticks = (frame.pts - (self._stream.start_time or 0)) * base.numerator * self.rate
         stamp = round(ticks / base.denominator)
         slack = 1 + base.numerator * self.rate / base.denominator
@@ -165,7 +165,7 @@ def _mono(frame: AudioFrame) -> Floats:
 
 
 class _SilentSeeks:
-    """A file whose failing seeks give −1: PyAV prints exceptions, and damage makes many."""
+    """A file whose failed seeks return −1: PyAV prints exceptions, and damage causes many."""
 
     def __init__(self, file: BinaryIO) -> None:
         self.read, self.tell, self._seek = file.read, file.tell, file.seek
@@ -180,7 +180,7 @@ class _SilentSeeks:
 
 @contextmanager
 def _calling() -> Iterator[None]:
-    """Errors in FFmpeg's own words; of a damaged file, PyAV may raise any other as well."""
+    """Errors in FFmpeg's own words; for a damaged file, PyAV may raise any other."""
     try:
         yield
     except (av.FFmpegError, OSError, ValueError) as error:

@@ -1,14 +1,14 @@
 """musicnn: where it listens, its spectrum, and its two networks in NumPy.
 
 After Pons and Serra, "musicnn: Pre-trained convolutional neural networks for music audio tagging"
-(2019). The samples are at 16 kHz. A frame lies about every 256th sample, from the first on, so that
-the first and the last reach half a frame out of the sound, where it is silent. Frames are rows,
-(n_frames, n_bands), and become rows of channels, (n_frames, n_channels).
+(2019). The samples are at 16 kHz. Frames are centred on every 256th sample, starting with the
+first, so that the first and the last reach half a frame beyond the sound, where it is silent.
+Frames are rows, (n_frames, n_bands), and become rows of channels, (n_frames, n_channels).
 
 Nearly all of the work is in filters of 7 frames by 38 or 67 bands, of which only the maximum over
 frequency counts. Along frequency they are done by a Fourier transform of all n = 96 bands. For a
 frame and a filter let z_k, k = 0 … n/2, be the transform of what comes out, turned such that the
-places where the filter fits wholly, g = −m … m, lie evenly about 0. There
+places where the filter fits completely, g = −m … m, lie evenly about 0. There
 
     y(g) = C(g) − S(g),  C(g) = Σ_k Re z_k cos(2πkg/n),  S(g) = Σ_k Im z_k sin(2πkg/n),
 
@@ -51,10 +51,10 @@ FEATURE_NAMES = tuple(f"{name} {k}" for name in NETWORKS for k in range(N_HIDDEN
 _TAGS = read_toml(FILE.parents[1] / "data/datasets/datasets.toml", "The datasets")["musicnn"]
 HEAD_NAMES = tuple(f"{name} {tag}" for name in NETWORKS for tag in _TAGS[name])
 
-EPSILON = 1e-3  # what is added to the variances in all batch normalisations
+EPSILON = 1e-3  # added to the variances in all batch normalisations
 FILTER_FRAMES = 7  # frames that the filters of the timbre and of the middle layers span
 TIMBRE, TEMPO, MIDDLE = 2, 3, 3  # layers of each kind, in the order in which they are numbered
-FRAMES_TOGETHER = 17  # frames that are filtered at once, so that what comes out stays in the cache
+FRAMES_TOGETHER = 17  # frames to filter at once, so that the output stays in the cache
 
 Tensors = Mapping[str, Floats]
 
@@ -66,7 +66,7 @@ class Patches:
     most: int = 5
 
     def __call__(self, length: int | None, start: int | None) -> list[Window]:
-        """The windows; of an unknown length, the first ones."""
+        """The windows; if the length is unknown, the first ones."""
         begin = start or 0
         n_frames = self.most * PATCH_FRAMES if length is None else 1 + (length - begin) // HOP
         n_patches = max(1, n_frames // PATCH_FRAMES)
@@ -79,7 +79,8 @@ class Patches:
 
 def log_mel_patches(samples: Floats) -> Floats:
     """log₁₀(1 + 10⁴ mel) of the frames within the samples, (n_patches, PATCH_FRAMES, BANDS)."""
-    # A sound shorter than a patch is repeated to fill one; what follows the last patch is dropped.
+    # A sound shorter than a patch is repeated to fill one; the rest after the last patch is
+    # dropped.
     if len(samples) < FRAME:
         raise DataError(f"musicnn needs at least {FRAME} samples at {RATE} Hz, got {len(samples)}.")
     frames = np.log10(1 + 10_000 * mel_spectrogram(samples, SPECTRUM))
@@ -91,7 +92,7 @@ def log_mel_patches(samples: Floats) -> Floats:
 
 @cache
 def _blas() -> Any:
-    """Keeps matrix products, which are small, to one thread: on a busy machine, two wait."""
+    """Limits the small matrix products to one thread: on a busy machine, two would wait."""
     from threadpoolctl import ThreadpoolController  # type: ignore[import-untyped]
 
     return ThreadpoolController()
@@ -170,8 +171,8 @@ class Affine:
 class PooledFilters:
     """norm(relu(filters + bias)), then the maximum over frequency.
 
-    Where the normalisation turns the sign, that is the minimum before it: such filters have theirs
-    turned, too.
+    If the normalisation flips the sign, that is the minimum before it: such filters are flipped,
+    too.
     """
 
     def __init__(self, tensors: Tensors, number: int) -> None:

@@ -1,4 +1,4 @@
-"""Any network in ONNX's format as an extractor: ``onnx:model.onnx``, described by a TOML beside it.
+"""Any ONNX network as an extractor: ``onnx:model.onnx``, described by a TOML file next to it.
 
 docs/features.md describes the TOML. It needs onnxruntime (the extra ``onnx``), which is
 imported only here and only when a model is used.
@@ -32,7 +32,7 @@ Mel = tuple[FeatureParameters, str]  # the spectrum, and what is done with it
 
 
 def onnx_extractor(path: str) -> Extractor:
-    """The extractor of a model file; a DataError says what is wrong with it."""
+    """The extractor for a model file; a DataError says what is wrong with it."""
     file = Path(absolute_path(path))
     beside = file.with_suffix(".toml")
     try:

@@ -12,26 +12,26 @@ from harmonium.audio.extractors import decibels, hann_window, hz_to_mel
 from harmonium.files import PathLike, write_atomically
 
 WIDTH, HEIGHT = 1200, 128  # pixels of a track's picture: moments and mel bands
-LOOKS = 4  # frames that a column of it is the mean of
+LOOKS = 4  # frames averaged for each column
 FRAME = 2048
 LOWEST_HZ, HIGHEST_HZ = 30.0, 11_025.0
 RANGE = 70.0  # decibels from the darkest to the brightest
-MAX_SECONDS = 4 * 3600.0  # what a track has beyond this length is cut off
-FOLDER, VERSION = "spectra", 1  # in the cache; the version must rise when pictures change
+MAX_SECONDS = 4 * 3600.0  # longer tracks are cut off here
+FOLDER, VERSION = "spectra", 1  # in the cache; increase the version when pictures change
 BLOCK = 2**20  # frames that are decoded at a time
 
 
 def overview_png(path: Sound, *, cache: PathLike, key: str) -> bytes:
     """A PNG of `WIDTH` × `HEIGHT`; time runs evenly from left to right, high tones are on top.
 
-    It is kept in the folder ``cache``, by the ``key`` of the sound. AudioError as `decode`.
+    It is cached in the folder ``cache``, by the sound's ``key``. Raises AudioError like `decode`.
     """
     kept = Path(cache) / FOLDER / f"{key}-{VERSION}.png"
     if key.isalnum() and kept.is_file():
         return kept.read_bytes()
     picture = spectrum_png(with_decoder(path, _mel))
-    if key.isalnum():  # or else the sound of the file is not known
-        with suppress(OSError):  # the disk is full, say; then it is drawn again
+    if key.isalnum():  # without a key, the file's sound is unknown
+        with suppress(OSError):  # perhaps the disk is full; then it is drawn again
             kept.parent.mkdir(parents=True, exist_ok=True)
             write_atomically(kept, picture)
     return picture
@@ -61,7 +61,7 @@ def _mel(source: Decoder) -> Floats:
 
 def _bands(rate: int) -> Floats:
     """What each bin of a spectrum adds to each mel band, (n_bins, HEIGHT)."""
-    # Triangles, at least as wide as a bin: unlike those of `spectrum`, they are there at any rate.
+    # Triangles, at least as wide as a bin: unlike those of `spectrum`, they exist at any rate.
     hz = np.fft.rfftfreq(FRAME, 1 / rate)[:, None]
     low, high = hz_to_mel([LOWEST_HZ, min(rate / 2, HIGHEST_HZ)])
     mels = np.linspace(low, high, HEIGHT)

@@ -21,7 +21,7 @@ from harmonium.parameters import Count, NotNegative, estimator, parameter
 
 FLOATS = [np.float64, np.float32]
 
-ROUNDING = 1e-9  # the fraction of the largest value below which a deviation is rounding
+ROUNDING = 1e-9  # a deviation below this fraction of the largest value is rounding
 
 
 @estimator
@@ -52,7 +52,7 @@ class AudioFeatures(TransformerMixin, BaseEstimator):
         "Where the window begins, in seconds; None for the middle one.", default=None
     )
     rate: Count | None = parameter(
-        "Samples per second of arrays given instead of files; None for that of the extractor.",
+        "Samples per second of arrays given instead of files; None for the extractor's.",
         default=None,
     )
     on_error: Literal["raise", "nan"] = parameter(
@@ -141,7 +141,7 @@ class AudioFeatures(TransformerMixin, BaseEstimator):
         tags.input_tags.one_d_array = True
         tags.input_tags.string = True
         tags.requires_fit = False
-        tags.no_validation = True  # a row may be of any length
+        tags.no_validation = True  # rows may have any length
         tags.transformer_tags.preserves_dtype = []
         return tags
 
@@ -149,8 +149,8 @@ class AudioFeatures(TransformerMixin, BaseEstimator):
 class ClipNormaliser(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     """x ← (x − mean) / deviation by dimension, then x ← x / ‖x‖ by clip, as the paper has it.
 
-    Mean and deviation are those of the clips given to ``fit``. A dimension that was constant there
-    carries no information, and becomes 0; a clip that is the mean in all dimensions stays 0.
+    Mean and deviation come from the clips given to ``fit``. A dimension that was constant there
+    carries no information and becomes 0; a clip that equals the mean in all dimensions stays 0.
 
     Attributes
     ----------
@@ -222,6 +222,6 @@ def read_clips(X: Any) -> list[Any]:
                 f"one channel, of shape (n,); got in X[{row}] {type(clip).__name__} of "
                 f"{array.dtype} with the shape {array.shape}."
             )
-        with np.errstate(over="ignore"):  # what is too large becomes infinite, and is refused then
+        with np.errstate(over="ignore"):  # too large numbers become infinite, and are refused later
             samples.append(array.astype(np.float32, copy=False))
     return samples

@@ -1,4 +1,4 @@
-"""The datasets of experiments: which there are, and what a run takes from one."""
+"""The datasets for experiments, and what a run uses of them."""
 
 import hashlib
 import inspect
@@ -21,19 +21,19 @@ from harmonium.errors import DataError
 from harmonium.files import user_cache_folder
 from harmonium.synthetic import make_collection
 
-GENERATED = "generated"  # the name of the dataset that is made and not read
+GENERATED = "generated"  # the name of the dataset that is generated, not read
 
 
 @dataclass(frozen=True, kw_only=True)
 class DatasetSpec:
-    """A dataset, and what is taken from it."""
+    """A dataset, and what to use of it."""
 
     __pydantic_config__ = ConfigDict(extra="forbid")
     name: str  # as `harmonium data list` shows it, or "generated"
     label: str = ""  # in tables and figures; by default the name
     n_tags: Annotated[StrictInt, Field(ge=1)] | None = None  # the most popular tags only
     min_positives: Annotated[StrictInt, Field(ge=1)] = 5  # tags on fewer clips are left out
-    groups: Literal["artist", "track", "item"] = "artist"  # what no two folds share
+    groups: Literal["artist", "track", "item"] = "artist"  # folds never split one
     options: dict[str, Any] = field(default_factory=dict)  # of the loader or the generator
 
     def __hash__(self) -> int:
@@ -41,7 +41,7 @@ class DatasetSpec:
 
     @property
     def n_clips(self) -> int | None:
-        """How many clips the dataset has at most, where that is known before it is read."""
+        """The most clips that the dataset can have, if known before it is read."""
         if self.name != GENERATED:
             return info(self.name).items
         usual = inspect.signature(make_collection).parameters
@@ -55,7 +55,7 @@ class DatasetSpec:
 
     @property
     def has_audio(self) -> bool:
-        """Whether the features are computed from sound, and so are known as timbre and rhythm."""
+        """Whether the features come from sound, so that timbre and rhythm are known."""
         return self.name == GENERATED or info(self.name).audio
 
 
@@ -97,7 +97,7 @@ class PreparedDataset:
     X: Floats  # (n_clips, n_features)
     Y: Floats  # (n_clips, n_tags) labels: 0, 1, NaN
     tags: tuple[str, ...]
-    groups: Codes  # (n_clips,) what no two folds share
+    groups: Codes  # (n_clips,) the group of each clip; folds never split a group
     counts: Floats
     """(n_clips, n_tags) how many people gave the tag, or which share of the clip's listeners where
     the labels go by shares; the SVM prefers clips with many."""
@@ -118,7 +118,7 @@ class PreparedDataset:
     def smoothed(self, train: Places, *, seed: int) -> Floats:
         """(n_clips, n_tags) smoothed tags of the training clips; NaN for all other clips.
 
-        The smoother sees the triples of the training clips alone.
+        The smoother sees only the triples of the training clips.
         """
         from harmonium.estimators import TagSmoother
 
@@ -178,7 +178,7 @@ def load_dataset(spec: DatasetSpec) -> PreparedDataset:
 
 
 def _counts(data: Dataset, tags: pl.Series) -> Floats:
-    """How often these tags were given, in the unit that the labels go by: people or shares."""
+    """How often these tags were given, in the labels' unit: people or shares."""
     counts = data.counts.matrix[:, codes_in(tags, data.tags)].toarray().astype(np.float32)
     if data.info.min_share is None or data.listeners is None:
         return counts
@@ -224,7 +224,7 @@ def _source(spec: DatasetSpec, *, jobs: int = 1) -> Dataset:
 def _sound_features(
     data: Dataset, *, engine: str, progress: Callable[[int, int], None] | None = None
 ) -> Floats:
-    """The features of the sound files, (n_files, 389), from the user's cache where it has them."""
+    """The features of the sound files, (n_files, 389), from the user's cache if they are there."""
     from harmonium.audio import extract_files  # here, because reports never need it
 
     if data.audio is None:

@@ -18,9 +18,9 @@ from harmonium.experiments.datasets import DatasetSpec
 from harmonium.experiments.recipe import ARM_AXES, Known, ModelSpec, Recipe
 
 MEANING = 3
-"""Raised whenever runs of the same description come out otherwise, so that old results are not
-taken for new ones. 2: artists are grouped by `artist_key`; SVMs choose clips by shares. 3: models
-with few clips are trained for longer."""
+"""Increased whenever runs with the same description give other results, so that old ones are not
+reused. 2: artists are grouped by `artist_key`; SVMs choose clips by shares. 3: models with few
+clips are trained for longer."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,24 +60,24 @@ class Run:
     known: tuple[Known, ...]
     n_folds: int
     test_fold: int
-    valid_fold: int | None  # None: each of the other folds in turn, of one member of the model
+    valid_fold: int | None  # None: each of the other folds in turn, for one member of the model
     seed: int
     search_known: tuple[Known, ...] = (0.0,)
     refit: bool = False
 
     @property
     def place(self) -> tuple[int, int]:
-        """Its test fold and validation fold; twice the test fold where each other one validates."""
+        """Its test and validation folds; twice the test fold if all others validate in turn."""
         return self.test_fold, self.test_fold if self.valid_fold is None else self.valid_fold
 
     @cached_property
     def key(self) -> str:
         """A name made from the contents: equal runs of any recipe have the same."""
-        # "unsure" was once a choice, and the runs of old results have it in their names
+        # "unsure" was once an option, and the keys of old results contain it
         content = asdict(self) | {"meaning": MEANING, "unsure": "unknown"}
         del content["model"]
         del content["dataset"]["label"]
-        for name in ("search_known", "refit"):  # as runs were named before there was a choice
+        for name in ("search_known", "refit"):  # as runs were named before this option existed
             if getattr(self, name) == getattr(Run, name):
                 del content[name]
         text = json.dumps(content, sort_keys=True)
@@ -96,7 +96,7 @@ def ways_to_test(inference: Sequence[str], known: Iterable[Known]) -> list[WayTo
     return [WayToTest(*way) for way in itertools.product(inference or (None,), known)]
 
 
-CLIP_MEASURES = ("clip_auc", "clip_precision_at_3")  # means over clips, of their other tags
+CLIP_MEASURES = ("clip_auc", "clip_precision_at_3")  # means over clips, for the tags not observed
 
 Results = Mapping[str, Mapping[str, Any]]  # run key -> the result of the run
 
@@ -107,9 +107,9 @@ Stage = tuple[list[dict[str, Any]], list[float]]  # settings tried, their mean v
 class FoldState:
     """How far one arm has come on one test fold."""
 
-    settings: dict[str, Any] | None  # chosen on validation folds; None while the search goes on
+    settings: dict[str, Any] | None  # chosen on validation folds; None during the search
     stages: list[Stage]  # the stages of the search that are done
-    final: list[Run]  # those whose mean is the fold's score; empty while the search goes on
+    final: list[Run]  # the runs whose mean is the fold's score; empty during the search
     missing: list[Run]  # the runs to do next
     done: list[Run]  # the runs that are done, of the search and after it, each once
 
@@ -151,7 +151,7 @@ def fold_state(recipe: Recipe, arm: Arm, test_fold: int, results: Results) -> Fo
     """How far one arm has come on one test fold.
 
     Settings are chosen by the mean AUC over tags and the first ``search_folds`` validation folds,
-    asked as ``search_known`` says; the test fold has no part in it.
+    asked as ``search_known`` says; the test fold is not used.
     """
     n_folds = recipe.n_folds
     others: list[int | None] = [(test_fold + i) % n_folds for i in range(1, n_folds)]
@@ -179,7 +179,7 @@ def fold_state(recipe: Recipe, arm: Arm, test_fold: int, results: Results) -> Fo
                 break
             aucs = [mean_validation_auc(of_point, results) for of_point in tried]
             stages.append((points, aucs))
-            points = [points[np.argmax(aucs)]]  # the first of equals
+            points = [points[np.argmax(aucs)]]  # the first, if several are equal
         settings = {**settings, **points[0]}
     else:
         final = runs_with(settings, others)
@@ -215,7 +215,7 @@ def missing(recipe: Recipe, results: Results) -> list[Run]:
 
 
 def most_runs(recipe: Recipe, arm: Arm) -> int:
-    """How many runs an arm takes at most: stages may repeat one another's points."""
+    """The most runs that an arm can take: stages may repeat each other's points."""
     stages = [len(grid(values)) for values in arm.model.search]
     n_final = 1 if recipe.cross_fit else recipe.n_folds - 1
     n_search = min(recipe.search_folds, n_final)

@@ -1,7 +1,7 @@
-"""A recipe: what an experiment compares, on which data, and how hard it searches. TOML, checked.
+"""A recipe: what an experiment compares, on which data, and how widely it searches. Checked TOML.
 
-A recipe names datasets and models; ``vary`` makes an arm of each combination of its values; a
-model's ``search`` lists grids that are searched one after the other. See docs/experiments.md.
+A recipe names datasets and models; ``vary`` makes an arm from each combination of its values; a
+model's ``search`` lists grids that are searched one after another. See docs/experiments.md.
 """
 
 import inspect
@@ -40,7 +40,7 @@ Form = Literal[  # how the report shows the results
 ONE = "one"  # one true tag of the clip is known, and no other
 
 Known = Annotated[float, Field(ge=0, lt=1)] | Literal["one"]
-"""How much of a clip's tags a model is given: a share of those that are known, or `ONE`."""
+"""How many of a clip's tags a model observes: a share of the known ones, or `ONE`."""
 
 Values = Annotated[tuple[Any, ...], Field(min_length=1)]  # A list of values to try
 
@@ -60,7 +60,7 @@ MODELS = {
     f"{SKLEARN}ExtraTreesClassifier": "sklearn.ensemble",
     f"{SKLEARN}HistGradientBoostingClassifier": "sklearn.ensemble",
 }
-"""Name -> the module of its class. Estimators of Harmonium take unknown and soft labels."""
+"""Name -> the module of its class. Harmonium's estimators take unknown and soft labels."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,13 +84,13 @@ class ModelSpec:
     name: str  # in tables and figures
     estimator: str  # one of `MODELS`
     settings: dict[str, Any] = field(default_factory=dict)
-    # Grids, each around what the one before found; or one grid.
+    # Grids, each around the best point of the one before; or one grid.
     search: Annotated[
         tuple[dict[str, Values], ...],
         BeforeValidator(lambda values: [values] if isinstance(values, dict) else values),
     ] = ()
     skip: tuple[str, ...] = ()  # datasets that it takes too long for
-    refit: StrictBool = False  # cross-fitted, but tested as one model of all training clips
+    refit: StrictBool = False  # when cross-fitting, tested as one model of all training clips
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -111,11 +111,11 @@ class Recipe:
     search_known: tuple[Known, ...] = (0.0,)  # what the search gives; the mean over these chooses
     cross_fit: StrictBool = False  # a model is the mean of members, each stopped on another fold
     seed: Annotated[StrictInt, Field(ge=0)] = 0
-    note: str = ""  # said in the report
+    note: str = ""  # shown in the report
 
 
 def read_recipe(path: str | Path, *, trusted: bool = False) -> Recipe:
-    """The recipe in a TOML file; ``trusted`` as for `parse_recipe`."""
+    """The recipe in a TOML file; ``trusted`` as in `parse_recipe`."""
     path = Path(path)
     try:
         text = path.read_text(encoding="utf-8")
@@ -132,9 +132,9 @@ def read_recipe(path: str | Path, *, trusted: bool = False) -> Recipe:
 
 
 def parse_recipe(text: str, *, trusted: bool = False) -> Recipe:
-    """A recipe from TOML, or a DataError that names the key and the nearest known one.
+    """A recipe from TOML, or a DataError that names the key and the most similar known one.
 
-    A ``trusted`` recipe's settings were checked before: the check imports the estimators, and JAX.
+    A ``trusted`` recipe's settings are not checked again: the check imports the estimators and JAX.
     """
     try:
         table = tomllib.loads(text)
@@ -200,8 +200,8 @@ def _check_settings(model: ModelSpec, settings: Iterable[str], *, where: str) ->
 
 
 def _in_words(error: ValidationError) -> str:
-    """What is wrong with the first bad value, with the nearest name that would be right."""
-    # A key that is misspelt is missing, too: the former says more.
+    """What is wrong with the first bad value, and the most similar valid name."""
+    # A misspelt key is also missing: the misspelling says more.
     first, *others = sorted(
         error.errors(), key=lambda one: one["type"] != "unexpected_keyword_argument"
     )

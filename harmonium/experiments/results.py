@@ -1,6 +1,6 @@
-"""Results on disk, and how far they go.
+"""Results on disk, and progress.
 
-A line per run is appended as it ends, so that a stop at any moment loses none.
+Each run appends a line when it ends, so that stopping at any moment loses none.
 
     recipe.toml          what was run
     results.jsonl        a line per run: what it was and what it gave; the same for the same recipe
@@ -32,7 +32,7 @@ StoredLines = dict[str, dict[str, Any]]  # run key -> the line of that run
 
 
 class ResultStore:
-    """The results of one experiment, open for more."""
+    """The results of one experiment, open for writing."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -40,7 +40,7 @@ class ResultStore:
         self.measurements = _repair(folder / MEASUREMENTS)
 
     def add(self, run: Run, result: dict[str, Any], measured: dict[str, Any]) -> None:
-        """Keep a run for good: when this returns it is on the disk."""
+        """Store a run: when this returns, it is on disk."""
         when = datetime.now(UTC).isoformat(timespec="seconds")
         measurement = {"key": run.key, "when": when, **measured}
         _append(self.folder / MEASUREMENTS, measurement)
@@ -102,7 +102,7 @@ def read_results(folder: str | Path) -> tuple[Recipe, StoredLines, StoredLines]:
 
 
 def _repair(path: Path) -> StoredLines:
-    """The lines of a file; what a stop in the middle of a line left behind is cut off."""
+    """The lines of a file; an unfinished last line is cut off."""
     lines, whole = _read(path)
     if path.exists() and path.stat().st_size > whole:
         with path.open("r+b") as file:
@@ -111,7 +111,7 @@ def _repair(path: Path) -> StoredLines:
 
 
 def _read(path: Path) -> tuple[StoredLines, int]:
-    """The whole lines, and how many bytes they take. The last line of a run counts."""
+    """The complete lines, and how many bytes they take. If a run has several, the last counts."""
     if not path.exists():
         return {}, 0
     content = path.read_bytes()
@@ -140,7 +140,7 @@ def _append(path: Path, content: dict[str, Any]) -> None:
 
 
 def progress(recipe: Recipe, store: ResultStore) -> pl.DataFrame:
-    """How far an experiment is: a row per dataset and model.
+    """An experiment's progress: a row per dataset and model.
 
     Its columns: the most runs that it takes (total), those that ended (done), their mean seconds,
     and the mean AUC over tags and finished test folds; null if there is none yet.

@@ -1,7 +1,7 @@
-"""Runs an experiment: does what is missing, until nothing is.
+"""Runs an experiment: does the missing runs until none is left.
 
 One run trains a model on some folds, stops early on another, and tests it on the last. Or it trains
-a member of a model for each fold but that of the test, and tests the mean of their log-odds.
+a member of a model for each fold except the test fold, and tests the mean of their log-odds.
 """
 
 import inspect
@@ -47,11 +47,11 @@ STACKED = "stacked"  # the engine that trains many models as one program, on the
 
 MAX_STACK = 256  # the models in one stack; bounds the memory
 
-Runs = tuple[Run, ...]  # runs that are done together
+Runs = tuple[Run, ...]  # runs to do together
 
 
 RunOutput = tuple[dict[str, Any], dict[str, Any]]
-"""What a run gave, which depends on the run alone; and what it took: seconds, memory, versions."""
+"""A run's result, which depends only on the run; and its cost: seconds, memory, versions."""
 
 
 class RunError(HarmoniumError):
@@ -68,14 +68,14 @@ def run_experiment(
 ) -> None:
     """Do every run that the store does not have yet, and keep each as it ends.
 
-    An interrupt, or a run that fails, ends the experiment; the runs that ended before are kept, and
-    the next call goes on from there.
+    An interrupt or a failed run ends the experiment; finished runs are kept, and the next call
+    continues from there.
 
     Parameters
     ----------
     recipe : what to run
     store : where the results are, from `harmonium.experiments.results.open_results`
-    engine, jobs : as for `harmonium.engine.make_executor`; or "stacked", which trains all models
+    engine, jobs : as in `harmonium.engine.make_executor`; or "stacked", which trains all models
         that are alike as one program, and is for a GPU; it is one process unless ``jobs`` says more
     watch : called with each run that ended, and with what was measured
     """
@@ -90,17 +90,17 @@ def run_experiment(
 def _outputs(
     recipe: Recipe, store: ResultStore, engine: str, jobs: int | None
 ) -> Generator[tuple[Run, RunOutput], None, None]:
-    """Every missing run with its output, as it ends; the store must have it before the next."""
+    """Every missing run with its output, as it ends; store it before asking for the next."""
     stacked = engine == STACKED
     if stacked:
         engine = "serial" if jobs in (None, 1) else "processes"
-        # several processes share the GPU: none may take its memory for itself
+        # several processes share the GPU: none may take all its memory
         os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
     waiting: deque[Runs] = deque()
     under_way: set[str] = set()
     with Runner[Runs, list[RunOutput]](_train_and_test, engine=engine, jobs=jobs) as runner:
         while True:
-            if not waiting:  # what a search found may have made more runs possible
+            if not waiting:  # search results may have made more runs possible
                 left = [r for r in missing(recipe, store.results) if r.key not in under_way]
                 waiting.extend(_stacks(left) if stacked else ((run,) for run in left))
             while waiting and not runner.full:
@@ -150,10 +150,10 @@ def _stacks(runs: Iterable[Run]) -> list[Runs]:
 
 
 def _train_and_test(runs: Runs) -> list[RunOutput]:
-    """Do one run, or several that are alike as one program: then each takes its share of the time.
+    """Do one run, or several similar ones as one program, which then share the time equally.
 
     Early stopping is always on raw tags. The SVM learns from the clips to which a tag was given
-    most and least often, so that tags which too few people gave have no part in it.
+    most and least often, so tags that too few people gave do not matter.
     """
     run, data = runs[0], load_dataset(runs[0].dataset)
     X = data.features(run.features)
@@ -187,7 +187,7 @@ def _train_and_test(runs: Runs) -> list[RunOutput]:
 def _split(run: Run, data: PreparedDataset) -> tuple[Places, Places, Places]:
     """The clips that a run trains on, stops early on and tests on.
 
-    A run on fewer clips trains on a part of those that a run on more clips takes. Members of a
+    A run on fewer clips trains on a subset of a larger run's clips. Members of a
     model stop early on folds of the training clips.
     """
     folds = _folds(data, run.n_folds, run.seed)
@@ -209,7 +209,7 @@ def _folds(data: PreparedDataset, n_folds: int, seed: int) -> Places:
 
 
 def _seed(*parts: int) -> int:
-    """The seed of a model: the same for all settings, so that they are compared alike."""
+    """A model's seed: the same for all settings, so that the comparison is fair."""
     return int(np.random.SeedSequence(parts).generate_state(1)[0] % 2**31)
 
 
@@ -265,7 +265,7 @@ def _test(
 
 
 def peak_memory_mb() -> float | None:
-    """The largest memory of this process so far; None on Windows, which does not say."""
+    """This process's peak memory so far; None on Windows, which does not tell."""
     if resource is None:
         return None
     unit = 1 if sys.platform == "darwin" else 1024  # bytes on macOS, KiB elsewhere
@@ -304,7 +304,7 @@ def _model(run: Run) -> Any:
 
 
 class CrossFitted:
-    """A model for each fold, trained on the other folds, of a kind that does not do so itself."""
+    """A model for each fold, trained on the other folds, for classes without cross-fitting."""
 
     def __init__(self, make: Callable[[], Any], *, refit: bool) -> None:
         self.make, self.refit = make, refit
@@ -328,8 +328,8 @@ class CrossFitted:
 class ScikitLearnTagger:
     """scikit-learn's own classifier on standardised features.
 
-    There is one for all tags where it takes several and all labels are known; else one for each
-    tag, trained on the clips whose label is known.
+    There is one for all tags if it supports that and all labels are known; else one per tag,
+    trained on the clips whose label is known.
     """
 
     def __init__(self, classifier: Any) -> None:
@@ -347,9 +347,9 @@ class ScikitLearnTagger:
         self._at_once = get_tags(classifier).classifier_tags.multi_label and known.all()
         tasks: Any = [(Y, ...)] if self._at_once else zip(Y.T, known.T, strict=True)
         if not self._at_once:
-            classifier = OneVsRestClassifier(classifier)  # takes a tag that all clips have, too
+            classifier = OneVsRestClassifier(classifier)  # also accepts a tag that all clips have
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # a network that max_iter stops says so each time
+            warnings.simplefilter("ignore")  # a network that max_iter stops warns each time
             self._pipelines = [
                 make_pipeline(StandardScaler(), clone(classifier)).fit(X[rows], y[rows])
                 for y, rows in tasks
@@ -374,7 +374,7 @@ class ScikitLearnTagger:
 
 
 class Questions(NamedTuple):
-    """Clips to give the tags of, each once or several times."""
+    """Clips whose tags to predict, each once or several times."""
 
     clips: Places  # (n_questions,) the clip of each question
     given: Floats  # (n_questions, n_tags) the tags that the model is given; NaN for the others
@@ -382,7 +382,7 @@ class Questions(NamedTuple):
 
 
 def questions(Y: Floats, known: Known, seed: Sequence[int]) -> Questions:
-    """The questions about clips with the labels Y (n_clips, n_tags), of which so much is given."""
+    """The questions about clips with labels Y (n_clips, n_tags), some of which are given."""
     if known == ONE:
         clips, tags = np.nonzero((Y == 1) & (np.sum(Y == 1, axis=1, keepdims=True) >= 2))
         is_given = np.zeros((len(clips), Y.shape[1]), bool)
@@ -406,12 +406,12 @@ def answers(model: Any, X: Floats, about: Questions) -> Floats:
 
 
 def plain_and_corrected(model: Any, X: Floats, about: Questions) -> tuple[Floats, Floats]:
-    """The answers before and after the model's own correction; the same where it has none."""
+    """The answers before and after the model's own correction; the same if it has none."""
     correction = getattr(model, "recalibration_", None)
     if correction is None:
         plain = answers(model, X, about)
         return plain, plain
-    model.recalibration_ = None  # inference, which takes time, is done once
+    model.recalibration_ = None  # slow inference is done once
     try:
         plain = answers(model, X, about)
     finally:
@@ -424,7 +424,7 @@ def judge(model: Any, X: Floats, Y: Floats, known: Known, seed: Sequence[int]) -
     """The measures of a model on some clips, by name; None if one is not defined.
 
     "auc" is a list by tag, the others are means over clips. A clip that is asked about several
-    times counts as one, with the mean of its questions. "reliability" is there for probabilities:
+    times counts as one, with the mean of its questions. "reliability" exists for probabilities:
     numbers, sums of probabilities and positives by bin, before and after the model's correction.
     """
     about = questions(Y, known, seed)
@@ -447,7 +447,7 @@ def judge(model: Any, X: Floats, Y: Floats, known: Known, seed: Sequence[int]) -
 def validation_score(
     model: Any, X: Floats, Y: Floats, known: Sequence[Known], seed: Sequence[int]
 ) -> float:
-    """What settings are chosen by: the mean of an AUC for each of the ways to be asked.
+    """The score that chooses settings: the mean AUC over the ways of asking.
 
     With one tag given it is the AUC within a clip, else the mean AUC over tags.
     """
@@ -461,7 +461,7 @@ def validation_score(
 
 
 def _mean_over_clips(clips: Places, result: MetricResult) -> float | None:
-    """The mean over clips of the mean over the questions about each, where they are defined."""
+    """The mean over clips of the mean over each clip's questions, if defined."""
     values = result.values
     defined = ~np.isnan(values)
     if not defined.any():

@@ -1,6 +1,6 @@
-"""The generated collection: clips with their sound, what is true of them, and the users' tags.
+"""The generated collection: clips with their sound, the truth about them, and the users' tags.
 
-A concept is something that is or is not true of a clip; its words are synonyms. Each word has a
+A concept holds for a clip or does not; its words are synonyms. Each word has a
 familiarity: how readily it comes to people's minds, which makes some tags common and most rare.
 The concepts are in concepts.toml; rules say how much each stands out in a clip.
 
@@ -40,7 +40,7 @@ from harmonium.synthetic.music import (
 )
 from harmonium.synthetic.sound import INSTRUMENTS, RATE, Samples, render
 
-GENERATOR = 2  # to be raised when the same parameters give other sounds, clips or tags than before
+GENERATOR = 2  # increase it when the same parameters give other sounds, clips or tags
 MANIFEST = "collection.json"
 PARAMETERS = ("n_tracks", "clips_per_track", "n_users", "users_per_clip", "seed")
 
@@ -67,7 +67,7 @@ def instrument(clip: SyntheticClip, *names: str) -> float:
     """How much any of these instruments stands out."""
     found = [0.0]
     for part in clip.parts:
-        if part.instrument in names:  # by the role, and by how loud it is for that role
+        if part.instrument in names:  # by its role, and by how loud it is for that role
             role = ROLES[part.role]
             found.append(role["prominence"] * 10 ** ((part.gain - role["gain"]) / 20))
     return float(min(max(found), 1.0))
@@ -192,17 +192,17 @@ _KINDS = {name: kind for kind, table in enumerate(_TABLES.values()) for name in 
 _KIND_OF = np.array([_KINDS[name] for name in TAGS.values()])
 _FAMILIARITY = np.array([CONCEPTS[name]["words"][tag] for tag, name in TAGS.items()])
 
-_KIND_WEIGHTS = np.array([1.4, 1.1, 0.7, 0.8, 0.45, 0.3])  # how readily people speak of each kind
-_SAY_TWICE = 0.3  # the chance that a second word for the same thing is said, too
-_HABIT = 0.3  # the share of mistakes that are words a listener uses anyway, not confusions
-_SHARPNESS = 2.0  # how much more what stands out is named: the power of the salience
+_KIND_WEIGHTS = np.array([1.4, 1.1, 0.7, 0.8, 0.45, 0.3])  # how readily people mention each kind
+_SAY_TWICE = 0.3  # the chance that a second word for the same thing is also said
+_HABIT = 0.3  # the share of mistakes that are a listener's habitual words, not confusions
+_SHARPNESS = 2.0  # how much more often salient things are named: the power of the salience
 
 
 @dataclass(frozen=True)
 class Listener:
     """One user."""
 
-    name: str  # what the user is called in the triples
+    name: str  # the user's name in the triples
     readiness: Doubles  # (n_tags,) how readily each tag comes to mind; 0 for unknown words
     talkativeness: float  # mean number of tags for a clip beyond the first
     carelessness: float  # the chance that a tag is a mistake
@@ -214,7 +214,7 @@ def make_listener(seed: int, number: int) -> Listener:
     """The listener with this number in the collection with this seed."""
     rng = generator(seed, USER, number)
     interests = _KIND_WEIGHTS * rng.gamma(0.7, 1 / 0.7, len(KINDS))
-    # A gamma distribution of small shape: of a concept's synonyms, one becomes the favourite.
+    # A gamma distribution with a small shape: one of a concept's synonyms becomes the favourite.
     taste = rng.gamma(0.35, 1 / 0.35, len(TAG_NAMES))
     known = rng.random(len(TAG_NAMES)) < 0.35 + 0.65 * _FAMILIARITY
     readiness = known * interests[_KIND_OF] * _FAMILIARITY * (0.03 + taste)
@@ -231,7 +231,7 @@ def make_listener(seed: int, number: int) -> Listener:
 def listeners_of(seed: int, clip_index: int, n_users: int, users_per_clip: int) -> Places:
     """The users who tag a clip: (users_per_clip,) distinct numbers.
 
-    One is chosen by rota, so that nobody tags far fewer clips than the rest; the others are drawn
+    One is chosen in turn, so that nobody tags far fewer clips than the rest; the others are drawn
     in proportion to their activity.
     """
     rota, activity = _audience(seed, n_users)
@@ -254,7 +254,7 @@ def tags_said(seed: int, clip: SyntheticClip, user: int) -> list[int]:
     heard = salience(clip)
     rng = generator(seed, TAGGING, clip.track.number, clip.number, user)
     wanted = 1 + int(rng.poisson(listener.talkativeness))
-    # what catches the ear in this clip, beyond what the music explains: the same for everybody
+    # what catches everybody's ear in this clip, beyond what the music explains
     ears = generator(seed, TAGGING, clip.track.number, clip.number)
     attention = np.exp(ears.normal(0, 0.6, len(CONCEPTS)))
     weight = listener.readiness * (heard * attention)[_CONCEPT_OF] ** _SHARPNESS
@@ -272,7 +272,7 @@ def tags_said(seed: int, clip: SyntheticClip, user: int) -> list[int]:
 
 
 def _perhaps_mistaken(rng: Rng, listener: Listener, heard: Doubles, tag: int) -> int:
-    """The tag, or at times a wrong one: something easily taken for it, or a mere habit."""
+    """The tag, or sometimes a wrong one: something easily confused with it, or a habit."""
     slip, habit, choice = rng.random(3)
     if slip >= listener.carelessness:
         return tag
@@ -356,7 +356,7 @@ class SyntheticCollection:
 
     @cached_property
     def clips(self) -> pl.DataFrame:
-        """One row per clip: what it is called, where it is from, where `write` puts it."""
+        """One row per clip: its name, where it is from, and where `write` puts it."""
         rows = []
         for clip in map(self.clip, range(self.n_clips)):
             track = clip.track
@@ -402,10 +402,9 @@ class SyntheticCollection:
         ``audio/ARTIST/ALBUM/TITLE N.wav`` (16 bit), ``clips.csv``, ``triples.csv`` (user, item,
         tag), ``truth.csv`` (item, then a column of 0 and 1 for each tag) and ``collection.json``
         (how it was made), which comes last. The same collection gives the same bytes, and one that
-        is there already is left as it is. A write that was interrupted leaves no torn file.
+        is there already is left as it is. An interrupted write leaves no partial file.
 
-        ``jobs`` is the number of processes; ``progress`` is called with the number of clips that
-        are done and the number of all.
+        ``jobs`` is the number of processes; ``progress`` is called with (clips done, total).
         """
         folder = Path(folder)
         if jobs < 1:
@@ -417,7 +416,7 @@ class SyntheticCollection:
             return folder
         if manifest.is_file():
             raise DataError(
-                f"'folder' {str(folder)!r} holds another collection than {about}. "
+                f"'folder' {str(folder)!r} holds a different collection from {about}. "
                 "Choose another folder, or delete this one."
             )
         written = Parallel(n_jobs=jobs, return_as="generator", batch_size=4)(
@@ -436,11 +435,11 @@ class SyntheticCollection:
         return folder
 
 
-make_collection = SyntheticCollection  # the usual name by which a collection is made
+make_collection = SyntheticCollection  # the usual way to make a collection
 
 
 def _audio_path(clip: SyntheticClip) -> str:
-    """Where a clip lies in a collection's folder."""
+    """Where a clip is in a collection's folder."""
     track = clip.track
     return f"audio/{track.artist}/{track.album}/{track.title} {clip.number + 1}.wav"
 

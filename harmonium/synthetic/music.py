@@ -1,8 +1,8 @@
 """What is played: artists, tracks and clips drawn from the recipes of genres, and their notes.
 
-Everything is drawn from the tables of genres.toml and patterns.toml by a generator that belongs to
-one artist, track or clip, so that each of them is the same whatever else is in the collection. The
-instruments of the recipes are those of ``sound.py``.
+Everything is drawn from the tables in genres.toml and patterns.toml by a generator for one artist,
+track or clip, so that each is the same whatever else is in the collection. The recipes' instruments
+are those of ``sound.py``.
 
 Bars are counted from the beginning of the track, and what a part plays in a bar follows from the
 part and the bar, so a phrase comes back when its section does. Only the human touch (small errors
@@ -45,10 +45,10 @@ _WORDS = {kind: words.split() for kind, words in read_tables("invented_names.tom
 
 ERAS = ("60s", "70s", "80s", "90s", "today")
 HARMONY = ("chords", "pad", "arp", "lead")  # roles that can carry a track; each track has one
-GUESTS = 0.12  # the chance that a part is played as it would be in any other genre
+GUESTS = 0.12  # the chance that a part is played as in any other genre
 STEPS, STEPS_PER_BEAT = 16, 4
 
-# Where the notes of a role lie, as the MIDI pitch they are centred on.
+# The MIDI pitch that a role's notes are centred on.
 CENTRES = {"chords": 60, "pad": 62, "arp": 69, "lead": 74, "bass": 40}
 LOW_CENTRES = {"distorted guitar": 46, "acoustic guitar": 57, "electric guitar": 58, "harp": 62}
 VOICE_CENTRES = {"male voice": 54, "female voice": 66}
@@ -91,7 +91,7 @@ class Part:
     instrument: str  # singers are "male voice" or "female voice"
     pattern: str  # a name in patterns.toml
     gain: float  # level in the mix, in dB
-    brightness: float  # of this very instrument, around 1
+    brightness: float  # of this particular instrument, around 1
     seed: int  # of everything else that is particular to it
 
 
@@ -104,7 +104,7 @@ class SyntheticTrack:
     era: str  # of the artist, one of ERAS
     title: str
     album: str
-    genres: tuple[str, ...]  # one, or two where it borrows from a neighbour, the main one first
+    genres: tuple[str, ...]  # one, or two if it borrows from a neighbour, the main one first
     tempo: float  # beats per minute
     swing: float  # 0 (straight) to 1 (triplets)
     swing_steps: int  # 2 where eighths swing, 1 where sixteenths do
@@ -129,7 +129,7 @@ class SyntheticTrack:
         return self.progression[bar % len(self.progression)]
 
     def pitch(self, degree: int) -> int:
-        """Semitones above C of a scale degree, which may lie outside one octave."""
+        """A scale degree's semitones above C; it may lie outside one octave."""
         octave, rest = divmod(degree, 7)
         return self.tonic + 12 * octave + MODES[self.mode][rest]
 
@@ -146,7 +146,7 @@ class SyntheticTrack:
 
 @dataclass(frozen=True)
 class SyntheticClip:
-    """A few seconds of a track: the section it is cut from and the parts that play there."""
+    """A few seconds of a track: the section it is cut from and who plays there."""
 
     track: SyntheticTrack
     number: int
@@ -182,7 +182,7 @@ def track_title(number: int) -> str:
 
 
 def _pair(number: int, first_kind: str, second_kind: str) -> str:
-    """The number-th of all pairs of words in a mixed order; a numeral follows when all are used."""
+    """A pair of words by its number in a mixed order; when all are used, a numeral follows."""
     first, second = _WORDS[first_kind], _WORDS[second_kind]
     size = len(first) * len(second)
     # A step that shares no factor with the size visits every pair once.
@@ -193,7 +193,7 @@ def _pair(number: int, first_kind: str, second_kind: str) -> str:
 
 
 def generator(seed: int, *key: int) -> Rng:
-    """The random numbers that belong to one thing (by its key) of the collection with this seed."""
+    """The random generator for one thing (by its key) in the collection with this seed."""
     return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=key))
 
 
@@ -207,7 +207,7 @@ def choose(draw: float, weights: Mapping[str, float]) -> str:
 def _artist(seed: int, number: int) -> tuple[str, bool, str]:
     """An artist's genre, whether the singer is a man, and the era."""
     rng = generator(seed, ARTIST, number)
-    # Golden-ratio steps, not draws: a small collection has its share of every genre, too.
+    # Golden-ratio steps, not draws, so that even a small collection has every genre.
     draw = (generator(seed, ARTIST).random() + number * 0.6180339887498949) % 1.0
     genre = choose(draw, {name: recipe["weight"] for name, recipe in RECIPES.items()})
     male = bool(rng.random() < RECIPES[genre]["male"])
@@ -218,7 +218,7 @@ def _artist(seed: int, number: int) -> tuple[str, bool, str]:
 def make_track(seed: int, number: int) -> SyntheticTrack:
     """The track with this number in the collection with this seed."""
     rng = generator(seed, TRACK, number)
-    # Artists come in as tracks do; the early ones have the more tracks.
+    # New artists appear as tracks are added; early ones have more tracks.
     artist = int(rng.integers(2 + 3 * number // 4))
     genre, male, era = _artist(seed, artist)
     recipe, genres = RECIPES[genre], [genre]
@@ -254,7 +254,7 @@ def _parts(
     other: Mapping[str, tuple[float, PartChoices]],
     male: bool,
 ) -> tuple[Part, ...]:
-    """Players by the recipe; about half of the roles follow the genre that is borrowed from."""
+    """Players from the recipe; about half of the roles follow the borrowed genre."""
     parts = []
     for role in ROLES:
         source = other if rng.random() < 0.5 else own
@@ -334,7 +334,7 @@ class Note(NamedTuple):
 
 
 def notes_of(clip: SyntheticClip, part: Part, seconds: float) -> list[Note]:
-    """Everything a part plays in the first ``seconds`` of a clip, in time."""
+    """Everything a part plays in the first ``seconds`` of a clip, in order."""
     rng = np.random.default_rng([clip.seed, part.seed])
     track = clip.track
     beat = 60.0 / track.tempo
@@ -415,12 +415,12 @@ def _bass(clip: SyntheticClip, part: Part, bar: int) -> Iterator[PlayedStep]:
 
 
 def _melody(clip: SyntheticClip, part: Part, bar: int) -> Iterator[PlayedStep]:
-    """A phrase of four bars, A B A C: drawn once for each part and section, and sung again."""
+    """A phrase of four bars, A B A C: drawn once for each part and section, then repeated."""
     track = clip.track
     rng = np.random.default_rng([part.seed, list(SECTIONS).index(clip.section), (bar % 8) // 4])
     rhythms = MELODY[part.pattern]
     chosen = rng.integers(len(rhythms), size=3)
-    walk, at = [], 0  # it likes small steps, and turns back before it goes too far
+    walk, at = [], 0  # prefers small steps, and turns back before it goes too far
     for draw in rng.integers(7, size=32):
         at += (-2, -1, -1, 0, 1, 1, 2)[draw] - (at > 3) + (at < -3)
         walk.append(at)
@@ -465,7 +465,7 @@ def _drums(clip: SyntheticClip, part: Part, bar: int) -> Iterator[PlayedStep]:
 
 
 def nearest(pitch_class: int, centre: float) -> int:
-    """The pitch of a class that is nearest to a centre."""
+    """The pitch of a class nearest to a centre."""
     return int(pitch_class + 12 * round((centre - pitch_class) / 12))
 
 

@@ -194,14 +194,14 @@ def old_recording(x: Samples, *, seed: int) -> Samples:
 
 
 def limit(x: Samples, *, knee: float = 0.6, ceiling: float = 0.98) -> Samples:
-    """Leave what is below the knee, and bend what is above so that nothing passes the ceiling."""
+    """Leave what is below the knee, and compress the rest so that nothing exceeds the ceiling."""
     over = np.abs(x) - knee
     bent = knee + (ceiling - knee) * np.tanh(np.maximum(over, 0) / (ceiling - knee))
     return np.where(over > 0, np.copysign(bent, x), x).astype(np.float32)
 
 
 def fade(x: Samples) -> Samples:
-    """Bring in and let out the ends, so that a cut is not a click."""
+    """Fade the ends in and out, so that a cut does not click."""
     n = min(int(0.01 * RATE), len(x) // 2)
     ramp = np.sin(np.linspace(0, np.pi / 2, n, dtype=np.float32)) ** 2
     x[:n] *= ramp
@@ -217,12 +217,12 @@ class Instrument:
     """How notes are played on an instrument."""
 
     tone: Tone  # (frequency in hertz, number of samples, part) → samples
-    attack: float = 0.004  # seconds in which a note comes in
-    release: float = 0.08  # seconds in which it dies away when it is let go
+    attack: float = 0.004  # seconds in which a note fades in
+    release: float = 0.08  # seconds in which it fades out when released
     wet: float = 0.25  # how much of it goes to the reverberation
-    drive: float | None = None  # of its amplifier; 0: that of the track
+    drive: float | None = None  # of its amplifier; 0: the track's
     electronic: bool = False  # whether it is a synthesiser
-    acoustic: bool = False  # whether it needs no electricity
+    acoustic: bool = False  # whether it is acoustic
 
 
 def _fall(n: int, seconds: float) -> Doubles:
@@ -267,7 +267,7 @@ def _struck(
 ) -> Doubles:
     """Strings or tines under a hammer: bright at first, and higher ones fade faster."""
     k = np.arange(1, n_harmonics(frequency, most=20) + 1)
-    series = (1 + 0.5 * np.cos(k)) / k**slope  # no two harmonics alike
+    series = (1 + 0.5 * np.cos(k)) / k**slope  # no two harmonics are alike
     brightness = np.minimum(bright * (0.5 + 0.5 * _fall(n, 0.35)) * part.brightness**0.3, 0.95)
     envelope = 0.5 * _fall(n, 0.22) + 0.5 * _fall(n, fall * (262 / frequency) ** 0.6)
     knock = _fall(n, 0.008) * low_pass(noise(n, part.seed), 1_200)
@@ -299,7 +299,7 @@ def _string(
 def _saw(
     frequency: float, n: int, part: Part, *, shut: float, sweep: float, seconds: float, fall: float
 ) -> Doubles:
-    """A saw-tooth through a filter that shuts."""
+    """A saw-tooth through a closing filter."""
     k = np.arange(1, n_harmonics(frequency, most=24) + 1)
     bright = np.minimum(shut + sweep * _fall(n, seconds * part.brightness), 0.99)
     return harmonic_tone(frequency * times(n), 1 / k**0.7, bright) * _fall(n, fall)
@@ -392,7 +392,7 @@ def play_drums(notes: list[Note], part: Part, n: int) -> Samples:
 
 
 def add_at(out: Samples, sound: Samples, start: int) -> None:
-    """Add a sound to ``out`` from a sample on, which may lie before the beginning."""
+    """Add a sound to ``out`` starting at a sample, which may lie before the beginning."""
     first = max(-start, 0)
     last = min(len(sound), len(out) - start)
     if first < last:
@@ -415,11 +415,11 @@ def stroke(name: str, kit: str, brightness: float, seed: int) -> Samples:
 
 
 class Drum(NamedTuple):
-    """A skin, which rings, and what rattles: noise above or between frequencies."""
+    """A skin that rings, and a rattle: noise above or between frequencies."""
 
     level: float  # beside the other drums
     seconds: float
-    skin: float = 0.0  # hertz; 0: it has none
+    skin: float = 0.0  # hertz; 0: no skin
     skin_fall: float = 0.1  # seconds
     rattle: float = 1.0  # how much noise there is
     rattle_fall: float = 0.1
@@ -500,7 +500,7 @@ def vowel_spectrum(frequency: float, vowel: str, *, female: bool, effort: float 
 
 
 DRUM_WET, VOICE_WET = 0.12, 0.3  # how much of them goes to the reverberation
-QUIETEST_DRUMS = 0.12  # softer strokes are meant to be soft, and are not brought up in the mix
+QUIETEST_DRUMS = 0.12  # softer strokes are meant to be soft, and the mix does not raise them
 
 
 def render(clip: SyntheticClip, seconds: float) -> Samples:

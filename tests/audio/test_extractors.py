@@ -95,7 +95,7 @@ def test_what_a_function_gives_is_checked(function, message, path):
 
 
 def test_registering_is_checked():
-    with pytest.raises(DataError, match="There is an extractor 'paper' already"):
+    with pytest.raises(DataError, match="There is already an extractor 'paper'"):
         audio.register("paper", loudness.peak, 1)
     with pytest.raises(DataError, match="'function' must be callable"):
         audio.register("x", "loudness", 1)

@@ -190,10 +190,10 @@ def test_progress_counts_every_clip_and_what_is_there_is_left_alone(small, tmp_p
     monkeypatch.setattr(collection, "render", None)
     small.write(tmp_path)
     for change in ({"seed": 1}, {"clip_seconds": 2}, {"n_tracks": 2}, {"clips_per_track": 1}):
-        with pytest.raises(DataError, match="another collection"):
+        with pytest.raises(DataError, match="different collection"):
             replace(small, **change).write(tmp_path)
     monkeypatch.setattr(collection, "GENERATOR", collection.GENERATOR + 1)
-    with pytest.raises(DataError, match="another collection"):
+    with pytest.raises(DataError, match="different collection"):
         small.write(tmp_path)
     assert contents(tmp_path) == before
 

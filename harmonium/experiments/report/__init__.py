@@ -33,8 +33,8 @@ class Report:
     title: str
     paragraphs: tuple[str, ...]
     items: tuple[Table | Picture, ...]  # in the order of reading; the first table is the main one
-    unfinished: str = ""  # a sentence on what is missing; empty where nothing is
-    files: dict[str, str] = field(default_factory=dict)  # further files by name
+    unfinished: str = ""  # a sentence on what is missing; empty if nothing is
+    files: dict[str, str] = field(default_factory=dict)  # more files by name
 
     @property
     def tables(self) -> list[Table]:
@@ -60,7 +60,7 @@ def build_report(folder: str | Path) -> Report:
     if not summary.scores:
         raise DataError(
             f"{folder} holds {counted(summary.n_runs, 'run')}, but no test fold of its recipe is "
-            "finished yet. Let 'harmonium experiment run' go on."
+            "finished yet. Let 'harmonium experiment run' continue."
         )
     items = forms.FORMS[form](summary) + forms.reliability_items(summary)
     items += [] if form == "search" else [forms.settings_table(summary)]
@@ -131,7 +131,7 @@ def write_report(results: str | Path, folder: str | Path | None = None) -> tuple
 
 
 def _one_line(text: str) -> str:
-    """The text without line ends and double spaces; non-breaking spaces stay."""
+    """The text without line breaks and double spaces; non-breaking spaces stay."""
     return re.sub(r"[ \t\r\n]+", " ", text).strip()
 
 
@@ -256,7 +256,7 @@ def latex_table(table: Table) -> str:
 def terminal_table(table: Table, *, width: int) -> RichMarkdown:
     """The table with its title and caption, without its details.
 
-    Standard errors are left out where they do not fit.
+    Standard errors are left out if they do not fit.
     """
     shown = table.header[: len(table.header) - table.details]
     records = [{heading: row.get(heading, NOTHING) for heading in shown} for row in table.records]

@@ -1,6 +1,6 @@
 """Figures, drawn with matplotlib, which is imported here and nowhere else.
 
-They are for print, in grey as in colour, and for the colour-blind: series differ in colour (the
+They work in print, in grey and for colour-blind readers: series differ in colour (the
 palette of Okabe and Ito) and in marker or dashes besides.
 """
 
@@ -31,7 +31,7 @@ _RULES: Any = {
     **{"axes.spines.top": False, "axes.spines.right": False, "legend.frameon": False},
     **{"axes.grid": True, "axes.axisbelow": True, "grid.color": "#dddddd"},
     **{"lines.markersize": 4.5, "lines.markeredgecolor": "black", "errorbar.capsize": 2.5},
-    "text.parse_math": False,  # a $ in a name is a $
+    "text.parse_math": False,  # a $ in a name stays a $
     "svg.hashsalt": "harmonium",
     "savefig.dpi": DPI,
 }
@@ -39,7 +39,7 @@ _RULES: Any = {
 
 @contextmanager
 def house_style() -> Iterator[None]:
-    """The same look on every machine, whatever the user's own settings are."""
+    """The same look on every machine, whatever the user's settings."""
     with matplotlib.rc_context():
         matplotlib.rcdefaults()
         matplotlib.rcParams.update(_RULES)
@@ -51,7 +51,7 @@ def image_files(picture: Picture) -> dict[str, bytes]:
     files = {}
     with house_style():
         figure = draw_picture(picture)
-        # Find a place for everything, once; rounded, since the last bits differ from time to time.
+        # Lay everything out once; rounded, since the last bits vary.
         figure.set_dpi(DPI)
         figure.draw_without_rendering()
         figure.set_layout_engine("none")
@@ -64,7 +64,7 @@ def image_files(picture: Picture) -> dict[str, bytes]:
 
 
 def draw_picture(picture: Picture) -> Figure:
-    """The picture as a figure of matplotlib, in the style that is set."""
+    """The picture as a matplotlib figure, in the current style."""
     names = list(dict.fromkeys(name for panel in picture.panels.values() for name in panel))
     figure = (_draw_lines if picture.kind == "lines" else _draw_bars)(picture, names)
     width = figure.get_figwidth()
@@ -130,7 +130,7 @@ def _log_axis(axis: Axes, places: Iterable[float]) -> None:
 def _draw_bars(picture: Picture, names: list[str]) -> Figure:
     """Panels one above the other, each as high as its groups need.
 
-    Counts are bars from zero, to the left where they are negative. Other values are dots with their
+    Counts are bars from zero, to the left if negative. Other values are dots with their
     errors: an axis of bars would have to begin at zero.
     """
     panels = picture.panels

@@ -57,7 +57,7 @@ class Table:
     title: str
     caption: str  # what the numbers are and how to read them
     records: Sequence[Mapping[str, str]]  # heading -> cell
-    details: int = 0  # columns at the end that a terminal, which is narrow, leaves out
+    details: int = 0  # columns at the end that a narrow terminal leaves out
 
     @cached_property
     def header(self) -> tuple[str, ...]:
@@ -71,14 +71,14 @@ class Table:
 
     @property
     def alignments(self) -> str:
-        """For every column, r where all its cells begin as numbers do, else l."""
+        """For every column, r if all its cells begin like numbers, else l."""
         columns = zip(*self.rows, strict=True)
         number = re.compile(rf"[−+]?\d|{NOTHING}|<")
         return "".join("r" if all(map(number.match, column)) else "l" for column in columns)
 
     @cached_property
     def group_starts(self) -> set[int]:
-        """The rows that begin another dataset; a row from the paper begins none."""
+        """The rows that start a new dataset; a row from the paper does not."""
         here = [(i, row[0]) for i, row in enumerate(self.rows) if not isinstance(row[0], Faint)]
         changes = itertools.pairwise(here if self.header[0] == "Dataset" else ())
         return {i for (_, above), (i, cell) in changes if cell != above}
@@ -116,7 +116,7 @@ CAPTIONS = {
     f"{_BY_CHANCE} Holm and BH: counts after Holm's or Benjamini and Hochberg's correction for the "
     "number of tags.",
     "search": "Mean AUC over tags on the validation folds of the search, and over test folds, with "
-    "its standard error. Each stage keeps what the one before has chosen.",
+    "its standard error. Each stage keeps what the one before chose.",
     "search-tried": "Mean validation AUC in percent, ± its standard error over test folds; its "
     "difference to the best of the stage, ± the paired standard error; on how many test folds the "
     "setting was chosen. Bold: the best of its stage on average.",
@@ -132,7 +132,7 @@ CAPTIONS = {
 }
 """Of the tables and figures whose caption is always the same."""
 
-# What the paper printed, to stand beside what was found here
+# The paper's numbers, to compare with ours
 
 CITATION = "Mandel, Pascanu, Larochelle and Bengio, arXiv:1103.2832, 2011"
 _PAPER_MODELS = ("DRBM", "MLP", "RBM", "LOG", "SVM")
@@ -161,7 +161,7 @@ _PAPER_SETTINGS: dict[str, dict[str, dict[str, float]]] = {
 
 
 def _score_cells(scores: Mapping[Any, Score | None]) -> dict[Any, str]:
-    """Mean and standard error of each score, and how many folds where not all are finished.
+    """Mean and standard error of each score, and how many folds if not all are finished.
 
     The best of two or more complete ones is bold, equals included.
     """
@@ -178,7 +178,7 @@ def _score_cells(scores: Mapping[Any, Score | None]) -> dict[Any, str]:
 
 
 def _pairs(summary: Summary, axis: str, *, every: bool = False) -> list[Comparison]:
-    """Scores that differ on one axis only: each less the first of them, or ``every`` two."""
+    """Scores that differ on one axis only: each less the first, or ``every`` pair."""
     common = summary.varying("dataset", axis)
     pairs = []
     for first, *rest in grouped(summary.scores, "dataset", *common).values():
@@ -291,7 +291,7 @@ def _auc_table(rows: Rows, models: list[str]) -> Table:
 
 
 def _count_figure(pairs: Mapping[Comparison, str], name: str, title: str, whose: str) -> Picture:
-    """The tags better and worse, of comparisons and what each is called."""
+    """The numbers of better and worse tags, by comparison and its name."""
     panels: dict[str, Panel] = {}
     for pair, called in pairs.items():
         folds = "" if pair.folds.all() else f", {pair.folds.sum()} folds"
@@ -307,7 +307,7 @@ def _count_figure(pairs: Mapping[Comparison, str], name: str, title: str, whose:
 
 
 def _ranks(rows: Rows, models: list[str]) -> list[Table]:
-    """Average ranks over datasets, of which the raw rows count, with Nemenyi's difference."""
+    """Average ranks over datasets, using the raw rows, with Nemenyi's difference."""
     raw = {dataset: rows.get((dataset, False), scores) for (dataset, _), scores in rows.items()}
     used = {
         dataset: [scores[name].mean for name in models]
@@ -473,7 +473,7 @@ def _axis_items(summary: Summary, form: AxisForm) -> Items:
 
 
 def _position(form: AxisForm, score: Score) -> float:
-    """Where a score lies on the x axis, words all at one; all clips are as many as were trained on.
+    """Where a score lies on the x axis: words at 1, all clips at the number trained on.
 
     One known tag has no place: it comes after no tag, just above 0.
     """
@@ -604,7 +604,7 @@ def _reliability_line(found: Reliability) -> list[tuple[Any, float, float]]:
 
 
 def times_table(summary: Summary) -> Table:
-    """Seconds and memory by arm, where they were measured."""
+    """Seconds and memory by arm, if measured."""
     records = []
     columns = {"Train, s": "seconds", "To best, s": "seconds_to_best", "Test, s": "test_seconds"}
     for arm, *_ in summary.arms:

@@ -1,4 +1,4 @@
-"""The numbers behind a report, and how they are written.
+"""The numbers behind a report, and how they are formatted.
 
 `summarise` makes them from a recipe and its results; nothing is trained and JAX is not imported.
 """
@@ -62,7 +62,7 @@ class Score:
 
     @property
     def mean(self) -> float:
-        """Mean over tags, then over the finished folds; NaN where none is."""
+        """Mean over tags, then over the finished folds; NaN without any."""
         return float(mean_known(mean_known(self.aucs, axis=1)))
 
     @property
@@ -77,7 +77,7 @@ class Score:
         return [(stage[0][0], np.array([aucs for _, aucs in stage])) for stage in of_folds]
 
     def name(self, axes: Iterable[str]) -> str:
-        """Its values on these axes in words; the model's name where there are none."""
+        """Its values on these axes in words; the model's name without axes."""
         return ", ".join(format_setting(a, self.axes[a]) for a in axes) or self.arm.model.name
 
 
@@ -101,7 +101,7 @@ class Summary:
         return [arm[0] for arm in self.arms if not arm[0].complete]
 
     def within_clips(self, measure: str) -> "Summary":
-        """The same summary, with one of `CLIP_MEASURES` in the place of the AUC of a single tag."""
+        """The same summary, with one of `CLIP_MEASURES` in place of the tags' AUCs."""
         at = [CLIP_MEASURES.index(measure)]
         arms = [[replace(s, aucs=s.of_clips[:, at], tags=(measure,)) for s in a] for a in self.arms]
         return replace(self, arms=arms)
@@ -126,7 +126,7 @@ def grouped(scores: Iterable[Score], *axes: str) -> dict[Any, list[Score]]:
 
 
 def mean_known(values: Doubles, axis: int | None = None) -> Any:
-    """The mean without the NaN; NaN where there is nothing else."""
+    """The mean ignoring NaN; NaN if there is nothing else."""
     known = ~np.isnan(values)
     with np.errstate(invalid="ignore"):
         return np.where(known, values, 0.0).sum(axis=axis) / known.sum(axis=axis)
@@ -240,7 +240,7 @@ def _scores(recipe: Recipe, arm: Arm, results: Results, measurements: Results) -
 
 
 def _reliability(diagrams: Sequence[Mapping[str, Any] | None]) -> dict[str, Reliability]:
-    """The diagrams of runs added up; none where a run has none."""
+    """The diagrams of runs added up; None if a run has none."""
     found = [diagram for diagram in diagrams if diagram]
     if not found or len(found) < len(diagrams):
         return {}
@@ -309,7 +309,7 @@ def format_setting(key: str, value: Any) -> str:
 
 
 def format_percent(mean: float, error: float = math.nan, *, digits: int = 1) -> str:
-    """A mean AUC in percent with its standard error, where it has one."""
+    """A mean AUC in percent with its standard error, if any."""
     if math.isnan(mean):
         return NOTHING
     text = f"{100 * mean:.{digits}f}"

@@ -48,7 +48,7 @@ export function SaveDialog({ query = {}, most, suggested, renamed = null, onClos
   };
   return html`<${Dialog} title=${renamed === null ? "Save this search" : `Rename ${renamed}`} onClose=${onClose}>
     <form class="save-search" onSubmit=${run}>
-      ${renamed === null && html`<p>It finds its tracks anew each time you open it. “harmonium playlists” writes all saved searches as playlists.</p>`}
+      ${renamed === null && html`<p>It searches again each time you open it. “harmonium playlists” writes all saved searches as playlists.</p>`}
       <label>Name <input type="text" value=${title} maxlength="200" required onInput=${(event) => setTitle(event.target.value)} /></label>
       ${renamed === null && html`<label>Tracks at most <input type="number" min="1" max="10000" required value=${limit} onInput=${(event) => setLimit(event.target.value)} /></label>`}
       ${error && html`<p class="bad" role="alert">${error.message}</p>`}

@@ -63,7 +63,7 @@ export function First() {
   const atWork = isAtWork(job);
   return html`<${View} title=${atWork ? "Your music" : "Where is your music?"} lead=${`${atWork ? "" : "Choose a folder. "}Harmonium listens to the music and finds tags. It only reads the files.`}>
     <section class="card first">${atWork ? html`<${JobProgress} job=${job} />` : html`<${Picker} choose=${start} button="Index this folder" />${said}<${TypedFolder} start=${start} />`}
-      <p class="soft">Each file takes about a second. The first tags appear after a few seconds; you can use the page meanwhile, and stop at any time.</p></section>
+      <p class="soft">Each file takes about a second. The first tags appear after a few seconds; you can use the page in the meantime, and stop at any time.</p></section>
     <p class="soft">Just curious? Drop a single file anywhere on this page, or choose “Tag a file”, to see its tags. The file is not kept.</p>
   <//>`;
 }
