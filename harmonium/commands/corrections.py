@@ -47,7 +47,7 @@ def learn(out: Output, library: Library) -> str | None:
     if not report.refreshed:
         return None
     used = sum(one.n_yes + one.n_no for one in report.tags if one.name in report.refreshed)
-    tags = ", ".join(report.refreshed)
+    tags = ", ".join(library.spellings().get(tag, tag) for tag in report.refreshed)
     return f"Updated {tags} on all tracks from {counted(used, 'answer')} in {report.seconds:.1f} s."
 
 
@@ -184,8 +184,9 @@ class _Review:
 
     def _key(self, question: Doubt) -> str:
         """The key that answers a question: y, n, q or a space."""
-        where, doubt = f"{len(self.asked)}/{self.number}", percent(question.probability)
-        self.out.say(f"{where}  {question.tag}? ({doubt})  {question.track.name}")
+        where, tag = f"{len(self.asked)}/{self.number}", question.tag
+        doubt, shown = percent(question.probability), self.library.spellings().get(tag, tag)
+        self.out.say(f"{where}  {shown}? ({doubt})  {question.track.name}")
         while True:
             key = typer.getchar().lower()
             if key in ("\x03", "\x04"):

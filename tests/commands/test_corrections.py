@@ -299,14 +299,16 @@ def test_the_questions_are_open_doubtful_and_spread_or_of_one_tag(tagged):
         doubtful(tagged, "random")
 
 
-def test_answers_are_kept_as_one_change_and_ctrl_c_loses_none(tagged, place, press):
+def test_answers_are_kept_as_one_change_and_ctrl_c_loses_none(tagged, place, press, monkeypatch):
     before, asked = in_force(tagged), doubtful(tagged, n=4)
+    monkeypatch.setattr(type(tagged), "spellings", lambda _: {asked[0].tag: "As Spelt"})
     press("y ?nq")
     done = run("review", "-n", "4", "-L", place)
     assert done.exit_code == 0
     kept = {("me", asked[0].track.id, asked[0].tag): 1, ("me", asked[2].track.id, asked[2].tag): -1}
     assert in_force(tagged) == before | kept
     right = asked[0].guess + (not asked[2].guess)
+    assert "1/4  As Spelt? (" in done.stdout
     assert f"2 answers saved; the model had guessed {right} of them right" in done.stdout
     assert tagged.changes.list(1)[0].summary == "2 answers"
     run("undo", "-L", place)

@@ -68,6 +68,8 @@ export function useChange(source, then) {
 export const library = cell(null);
 /** All visible tags, for completion. */
 export const tagList = cell([]);
+/** A tag as the library spells it. */
+export const spelt = (tag) => tagList.value.find((one) => one.tag === tag)?.shown ?? tag;
 /** Jobs by id, as last reported. */
 export const jobs = cell({});
 /** The number of changes that the server has reported to this page. */

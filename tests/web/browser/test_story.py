@@ -88,7 +88,7 @@ def test_from_a_folder_to_tags_in_the_files_and_back(browser, home, width):
         page.get_by_role("dialog").get_by_role("button", name="Write", exact=True).click()
         done = page.get_by_role("status", name="Writing")
         expect(done).to_contain_text(re.compile(r"\d+ tags? written to \d+ file"), timeout=LONG)
-        assert any(FLAC(song).get("grouping") == ["sunday morning"] for song in songs)
+        assert any(FLAC(song).get("grouping") == ["Sunday Morning"] for song in songs)
         done.get_by_role("button", name="Undo").click()
         expect(done).to_contain_text("as they were")
         assert [song.read_bytes() for song in songs] == before

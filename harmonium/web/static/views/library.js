@@ -3,7 +3,7 @@
 import { html, useState } from "../vendor/preact.js";
 import { get, post, remove } from "../api.js";
 import { href } from "../router.js";
-import { changeCount, complain, isAtWork, jobs, library, newestJob, useCell, useChange, useLoad } from "../state.js";
+import { changeCount, complain, isAtWork, jobs, library, newestJob, spelt, useCell, useChange, useLoad } from "../state.js";
 import { count, counted, percent } from "../words.js";
 import { JobProgress, Problem, View, Waiting } from "../components/bits.js";
 import { Dialog } from "../components/dialog.js";
@@ -92,9 +92,9 @@ function Problems() {
     [data.missing, (n) => `${counted(n, "file")} missing`, file],
     [data.copies, (n) => `${counted(n, "file")} with the sound of another`, ({ path, track }) => html`<li><span class="path">${path}</span><br /><span class="soft path">same as ${track}</span></li>`],
     [data.recordings, (n) => `${counted(n, "title")} in several recordings`, (paths) => html`<li class="path">${paths.join(", ")}</li>`],
-    [data.spellings, (n) => `${counted(n, "tag")} that may be spelt in two ways`, (one) => html`<li><a href=${href("tags", one.tag)}>${one.tag}</a> (${count(one.n_tracks)}) and <a href=${href("tags", one.other)}>${one.other}</a> (${count(one.n_other)})</li>`],
-    [data.once, (n) => `${counted(n, "tag")} of a single track`, (tag) => html`<li><a href=${href("tags", tag)}>${tag}</a></li>`],
-    [data.doubts ?? [], (n) => `${counted(n, "tag")} of people that may be wrong`, (one) => html`<li><a href=${href("track", one.id)}>${one.track.split(/[\\/]/).pop()}</a>: ${one.tag} ${one.said ? "given" : "not given"}, the model says ${percent(one.probability)}</li>`],
+    [data.spellings, (n) => `${counted(n, "tag")} that may be spelt in two ways`, (one) => html`<li><a href=${href("tags", one.tag)}>${spelt(one.tag)}</a> (${count(one.n_tracks)}) and <a href=${href("tags", one.other)}>${spelt(one.other)}</a> (${count(one.n_other)})</li>`],
+    [data.once, (n) => `${counted(n, "tag")} of a single track`, (tag) => html`<li><a href=${href("tags", tag)}>${spelt(tag)}</a></li>`],
+    [data.doubts ?? [], (n) => `${counted(n, "tag")} of people that may be wrong`, (one) => html`<li><a href=${href("track", one.id)}>${one.track.split(/[\\/]/).pop()}</a>: ${spelt(one.tag)} ${one.said ? "given" : "not given"}, the model says ${percent(one.probability)}</li>`],
   ].filter(([list]) => list.length);
   return html`<section class="card" aria-labelledby="problems"><h2 id="problems">Problems</h2>
     ${!lists.length && html`<p class="soft">None found.</p>`}

@@ -3,7 +3,7 @@
 import { html, useMemo, useState } from "../vendor/preact.js";
 import { get, post, put, tagPath } from "../api.js";
 import { go, href } from "../router.js";
-import { changeCount, complain, refreshTags, tagList, useChange, useLoad, useWidth } from "../state.js";
+import { changeCount, complain, refreshTags, spelt, tagList, useChange, useLoad, useWidth } from "../state.js";
 import { count, KINDS, percent, quoted, counted } from "../words.js";
 import { Bar, Problem, Quality, Range, View, Waiting } from "../components/bits.js";
 import { Dialog } from "../components/dialog.js";
@@ -113,7 +113,7 @@ function Related({ tag }) {
 
 const RelatedTable = ({ tag, tags }) =>
   html`<table class="table related"><thead><tr><th scope="col">Tag</th><th scope="col" class="num">with ${tag.shown}</th><th scope="col" class="num">without</th></tr></thead>
-      <tbody>${tags.map((one) => html`<tr><th scope="row"><a href=${href("tags", one.tag)}>${one.shown ?? one.tag}</a></th>
+      <tbody>${tags.map((one) => html`<tr><th scope="row"><a href=${href("tags", one.tag)}>${spelt(one.tag)}</a></th>
         <td class="num"><span class="auc"><${Bar} p=${one.probability_with} kind="small" mark=${one.probability_without} />${percent(one.probability_with)}</span></td><td class="num soft">${percent(one.probability_without)}</td></tr>`)}</tbody></table>`;
 
 function Tracks({ title, about, hits }) {

@@ -125,6 +125,8 @@ function Tags({ track, put, reload }) {
     const of = (wanted) => [...unsaved].filter(([, said]) => said === wanted).map(([tag]) => tag);
     try {
       const { change: id, track: fresh } = await post(`/tracks/${track.id}/say`, { yes: of(true), no: of(false), unknown: of(null) });
+      const names = new Set(fresh.tags.map((one) => one.tag)); // A new tag may have another name now: Hip-Hop is hip hop.
+      setAnswers((now) => new Map([...now].filter(([tag]) => names.has(tag) || !unsaved.has(tag))));
       put(fresh);
       toastUndo(`Saved ${counted(unsaved.size, "answer")}.`, id, reload);
       if ([...unsaved.keys()].some((tag) => !known.has(tag))) refreshTags().catch(complain);
@@ -258,7 +260,7 @@ function AddTag({ onAdd, tags }) {
   const add = (value) => {
     const name = value.trim().replace(/\s+/g, " ");
     if (!name) return;
-    onAdd(tags.find((tag) => tag.tag === name.toLocaleLowerCase() || tag.shown === name)?.tag ?? name.toLocaleLowerCase());
+    onAdd(tags.find((tag) => tag.tag === name.toLocaleLowerCase() || tag.shown === name)?.tag ?? name);
     setText("");
   };
   return html`<form class="add-tag" onSubmit=${(event) => { event.preventDefault(); add(text); }}>

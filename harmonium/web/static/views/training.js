@@ -3,7 +3,7 @@
 import { html, useEffect, useState } from "../vendor/preact.js";
 import { get, post } from "../api.js";
 import { href } from "../router.js";
-import { changeCount, complain, isAtWork, jobs, library, newestJob, refreshLibrary, refreshTags, useCell, useChange, useLoad } from "../state.js";
+import { changeCount, complain, isAtWork, jobs, library, newestJob, refreshLibrary, refreshTags, spelt, useCell, useChange, useLoad } from "../state.js";
 import { count, counted, when } from "../words.js";
 import { Empty, JobProgress, Problem, Quality, View, Waiting } from "../components/bits.js";
 import { toastUndo } from "../components/toast.js";
@@ -77,16 +77,16 @@ function Compare({ current, candidate, use, close }) {
   const unknown = (data?.tags ?? []).filter((tag) => tag.auc_b === null);
   return html`<section class="card compare" aria-labelledby="compare"><h2 id="compare">Model ${candidate.id} compared with model ${current.id}</h2>
     ${error ? html`<${Problem} error=${error} retry=${reload} />` : !data ? html`<${Waiting} rows=${6} />` : html`
-      <p><strong>${counted(data.better, "tag")} better, ${count(data.worse)} worse</strong>${data.mean_a !== null && `; mean AUC of the tags of both ${data.mean_a.toFixed(3)} → ${data.mean_b.toFixed(3)}${data.error === null ? "" : ` (difference ${signed(data.mean_b - data.mean_a)} ± ${data.error.toFixed(3)})`}`}.
+      <p>${data.mean_a === null ? "No tag of both was measured on the same music" : html`<strong>${counted(data.better, "tag")} better, ${count(data.worse)} worse</strong>`}${data.mean_a !== null && `; mean AUC of the tags of both ${data.mean_a.toFixed(3)} → ${data.mean_b.toFixed(3)}${data.error === null ? "" : ` (difference ${signed(data.mean_b - data.mean_a)} ± ${data.error.toFixed(3)})`}`}.
         ${data.changed_tracks !== null && data.changed_tracks !== undefined ? ` ${counted(data.changed_tracks, "track")} would get other tags.` : ""}</p>
       <div class="row"><button class="primary" onClick=${use}>Use model ${candidate.id}</button>${close && html`<button onClick=${close}>Close</button>`}</div>
-      <table class="table"><thead><tr><th scope="col">Tag</th><th scope="col">In use</th><th scope="col">Model ${candidate.id}</th><th scope="col" class="num">Change of AUC</th></tr></thead>
+      ${tags.length > 0 && html`<table class="table"><thead><tr><th scope="col">Tag</th><th scope="col">In use</th><th scope="col">Model ${candidate.id}</th><th scope="col" class="num">Change of AUC</th></tr></thead>
         <tbody>${tags.map((tag) => {
           const change = tag.auc_a === null ? null : tag.auc_b - tag.auc_a;
-          return html`<tr key=${tag.tag}><th scope="row"><a href=${href("tags", tag.tag)}>${tag.shown ?? tag.tag}</a></th><td><${Quality} auc=${tag.auc_a} /></td><td><${Quality} auc=${tag.auc_b} /></td>
+          return html`<tr key=${tag.tag}><th scope="row"><a href=${href("tags", tag.tag)}>${spelt(tag.tag)}</a></th><td><${Quality} auc=${tag.auc_a} /></td><td><${Quality} auc=${tag.auc_b} /></td>
             <td class="num">${change === null ? "new" : html`<span class=${Math.abs(change) < 0.0005 ? "soft" : change > 0 ? "moved up" : "moved down"}>${signed(change)}</span>`}</td></tr>`;
-        })}</tbody></table>
+        })}</tbody></table>`}
       ${unknown.length > 0 && html`<details><summary>${counted(unknown.length, "tag")} not evaluated</summary>
-        <p class="soft">There were too few tracks to evaluate them, or they belong to the built-in model: ${unknown.map((tag) => tag.shown ?? tag.tag).join(", ")}.</p></details>`}`}
+        <p class="soft">There were too few tracks to evaluate them, or they belong to the built-in model: ${unknown.map((tag) => spelt(tag.tag)).join(", ")}.</p></details>`}`}
   </section>`;
 }

@@ -3,7 +3,7 @@
 import { html, useEffect, useRef, useState } from "../vendor/preact.js";
 import { get, post, put } from "../api.js";
 import { go, href } from "../router.js";
-import { complain, isAtWork, jobs, library, newestJob, refreshLibrary, useCell, useLoad } from "../state.js";
+import { complain, isAtWork, jobs, library, newestJob, refreshLibrary, spelt, useCell, useLoad } from "../state.js";
 import { byKind, count, KINDS, percent, counted, titleOf } from "../words.js";
 import { Empty, JobProgress, Problem, Range, View, Waiting } from "../components/bits.js";
 import { Dialog } from "../components/dialog.js";
@@ -75,7 +75,7 @@ export function Write({ params }) {
             <${Range} min=${50} max=${99} value=${Math.round(100 * shown)} onInput=${(value) => slide(value / 100)} aria-valuetext=${percent(shown)} /></label>
           <p class="soft">Higher: fewer tags, fewer mistakes. Tags that people gave are always written.</p>
           ${data.not_reached?.length > 0 && html`<details><summary>${counted(data.not_reached.length, "tag")} not as precise, and not written</summary>
-            <p class="soft">${data.not_reached.map((one, i) => html`${i ? ", " : ""}<a href=${href("tags", one.tag)}>${one.tag}</a>${one.best ? ` (at best ${percent(one.best)})` : ""}`)}</p></details>`}
+            <p class="soft">${data.not_reached.map((one, i) => html`${i ? ", " : ""}<a href=${href("tags", one.tag)}>${spelt(one.tag)}</a>${one.best ? ` (at best ${percent(one.best)})` : ""}`)}</p></details>`}
         </section>
         ${nothing ? html`<${Empty} title="Nothing to write."><p>${atWork ? "Writing is in progress." : about?.model ? "The files already have all tags of this precision. Choose a lower one, or teach the model." : "Nobody has given a tag yet."}</p><div class="row"><a class="button" href="#/teach">Teach</a><a class="button" href="#/changes">Changes</a></div><//>`
           : html`<${Preview} data=${data} more=${() => setN(n + 20)} />`}
