@@ -1,4 +1,4 @@
-"""Harmonium's plugin for beets: genres, moods and audio features by the sound.
+"""Harmonium's plugin for beets: genres, moods and audio features from the sound.
 
 docs/connect.md has its settings.
 """
@@ -25,7 +25,7 @@ FEATURES = (
     *("energy", "valence", "danceability", "acousticness"),
     *("instrumentalness", "liveness", "speechiness"),
 )
-BATCH = 64  # items that are tagged at a time
+BATCH = 64  # items to tag at a time
 
 
 class HarmoniumPlugin(BeetsPlugin):

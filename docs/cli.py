@@ -54,14 +54,14 @@ script instead. For the script of another shell: `_HARMONIUM_COMPLETE=source_zsh
 """
 
 MIN_SHARED = 3
-"""An option that so many commands have in the same words is described once."""
+"""An option that this many commands share is described once."""
 EXAMPLE = re.compile(r"\[dim\](Examples?|Then):\[/dim\]\s*")
 PYTHON = re.compile(r"\[dim\]In Python:\[/dim\]\s*(.*)")
 LABEL = re.compile(r"\[dim\]([^\[\]]+):\[/dim\]\s*")
 
 
 def page() -> str:
-    """The whole page, as Markdown; what several commands share is described once."""
+    """The whole page as Markdown; what several commands share is described once."""
     found = dict(commands())
     rows = {name: _rows(command) for name, command in found.items()}
     times = Counter(row for some in rows.values() for row in some.items())
@@ -80,7 +80,7 @@ def page() -> str:
 
 
 def commands() -> Iterator[tuple[str, Any]]:
-    """(full name, command) of every command, and of those of a group."""
+    """(full name, command) of every command, including those in groups."""
     for name in Commands.listed:
         command = imported_command(name)
         for word, one in getattr(command, "commands", {"": command}).items():
@@ -137,7 +137,7 @@ def _help(parameter: Any, context: Any) -> str:
 
 
 def _without_markup(text: str) -> str:
-    """Without what is meant for the terminal."""
+    """The text without markup for the terminal."""
     return re.sub(r"\[/?(dim|bold|italic|green|red|yellow|cyan)\]", "", text).replace(r"\[", "[")
 
 

@@ -1,4 +1,4 @@
-"""What the site shows that is not in docs/: three pages, the files that pages link to, formulas.
+"""What the site shows besides docs/: three pages, the files that pages link to, formulas.
 
 MkDocs calls these functions (``hooks`` in mkdocs.yml).
 """
@@ -18,7 +18,7 @@ PAGES = {
     "CHANGELOG.md": "changelog.md",
     "CONTRIBUTING.md": "contributing.md",
 }
-"""Files of the project that are pages of the site: where they are → where they are shown."""
+"""Project files that become pages of the site: path → place on the site."""
 LINK = re.compile(r"(\]\()([^)#\s]+)(#[^)\s]*)?(?=\))")
 FORMULA = re.compile(r'<(span|div) class="arithmatex">\\[(\[](.*?)\\[)\]]</\1>', re.S)
 """How pymdownx.arithmatex marks a formula: in a line of text, or as a block."""
@@ -37,7 +37,7 @@ def on_files(files: Files, config: Any) -> Files:
 
 
 def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
-    """Let links that leave docs/ lead to where the site has the file."""
+    """Point links that leave docs/ to the file's place on the site."""
 
     def moved(link: re.Match[str]) -> str:
         path = _in_project(page.file.src_uri, link[2])
@@ -50,7 +50,7 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
 
 
 def on_page_content(content: str, **_: Any) -> str:
-    """Write formulas as MathML, which browsers show without a script or a font of ours."""
+    """Write formulas as MathML, which browsers show without scripts or extra fonts."""
 
     def shown(formula: re.Match[str]) -> str:
         display = "block" if formula[1] == "div" else "inline"

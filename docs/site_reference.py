@@ -20,10 +20,10 @@ COMMENT = re.compile(r".*\S  # (.+)")
 
 
 def readable(text: str) -> str:
-    """The docstring as numpydoc has it.
+    """The docstring in numpydoc's form.
 
-    Ours say what a parameter is behind its name, where numpydoc has the type, and what is returned
-    in sentences.
+    Ours describe a parameter after its name, where numpydoc has the type, and describe returns in
+    sentences.
     """
 
     def section(found: re.Match[str]) -> str:
@@ -41,9 +41,9 @@ class OurDocstrings(griffe.Extension):
     """Docstrings as numpydoc has them; those of estimators as they are at run time."""
 
     def on_object(self, *, obj: griffe.Object, **_: Any) -> None:
-        """Rewrite a docstring; parameters of an estimator are no members besides.
+        """Rewrite a docstring; an estimator's parameters are not also members.
 
-        A field of a record is described by the comment behind it.
+        A record's field is described by the comment after it.
         """
         bare = obj.docstring is None and isinstance(obj, griffe.Attribute)
         if bare and (comment := COMMENT.fullmatch("".join(obj.lines[-1:]))):

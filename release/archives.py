@@ -27,7 +27,7 @@ class Archives:
 
 
 def run(*command: object, cwd: Path | None = None, env: dict[str, str] | None = None) -> str:
-    """What a command prints; its output is the error where it fails."""
+    """What a command prints; if it fails, its output is the error."""
     words = [str(word) for word in command]
     done = subprocess.run(
         words, cwd=cwd, env=env, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
@@ -48,7 +48,7 @@ def build(folder: Path, *wanted: str) -> Archives:
 
 
 def check(archives: Archives) -> list[str]:
-    """Check both archives; says what was found to be right."""
+    """Check both archives; returns what was found to be right."""
     run(sys.executable, "-m", "twine", "check", "--strict", archives.wheel, archives.sdist)
     tracked = set(run("git", "ls-files", cwd=PROJECT).splitlines())
     in_sdist = _files_of_sdist(archives.sdist) - GENERATED

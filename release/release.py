@@ -66,7 +66,7 @@ UV = Path(sys.executable).with_name("uv")
 
 @dataclass
 class Square:
-    """One Python with one choice of dependencies, and what came of it."""
+    """One Python with one choice of dependencies, and the result."""
 
     python: str
     dependencies: str
@@ -80,7 +80,7 @@ class Square:
 
 
 def main() -> int:
-    """Build, check, test, write the table; 1 where anything failed."""
+    """Build, check, test, write the table; returns 1 if anything failed."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--python", action="append", choices=PYTHONS, help="only this one")
     parser.add_argument("--with", action="append", choices=(LOWEST, NEWEST), dest="dependencies")
@@ -128,7 +128,7 @@ def keep(square: Square, wheel: Path) -> None:
 
 
 def kept(version: str, dependencies: str, wheel: Path) -> Square:
-    """What is known of a square with this very wheel: nothing, if it has not been tested."""
+    """What is known about a square with this wheel: nothing, if it has not been tested."""
     empty = Square(version, dependencies)
     if not _record(empty).is_file():
         return empty
@@ -138,13 +138,13 @@ def kept(version: str, dependencies: str, wheel: Path) -> Square:
 
 
 def find_python(version: str) -> Path | None:
-    """An interpreter of that version: on the PATH, or one of pyenv's."""
+    """An interpreter of this version: on the PATH, or one of pyenv's."""
     pyenv = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv")) / "versions"
     found = [shutil.which(f"python{version}"), *sorted(pyenv.glob(f"{version}.*/bin/python3"))]
     for path in filter(None, found):
         try:
             said = run(path, "-c", "import sys; print('%d.%d' % sys.version_info[:2])")
-        except (ReleaseError, OSError):  # pyenv's shims are there for versions that are not
+        except (ReleaseError, OSError):  # pyenv has shims even for versions that are not installed
             continue
         if said.strip() == version:
             return Path(path)
@@ -152,7 +152,7 @@ def find_python(version: str) -> Path | None:
 
 
 def test(square: Square, archives: Archives, folder: Path, *, full: bool) -> None:
-    """Install both archives, each into an environment of its own, and try them."""
+    """Install both archives, each into its own environment, and try them."""
     python = find_python(square.python)
     if python is None:
         square.results = dict.fromkeys(KINDS, "no such Python was found")
@@ -182,7 +182,7 @@ def test(square: Square, archives: Archives, folder: Path, *, full: bool) -> Non
                 run(interpreter, story, cwd=place, env=env)
                 said = "passed"
             else:
-                # packages of long ago warn about the newest ones that they find beside them
+                # old packages warn about newer ones that they find
                 warnings = [] if square.dependencies == NEWEST else ["-o", "filterwarnings=default"]
                 said = run_tests(interpreter, archive, place, env, warnings, everything=everything)
             square.results[kind] = f"{said}, {time.monotonic() - start:.0f} s"

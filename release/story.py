@@ -1,8 +1,7 @@
 """What an installed Harmonium must do, whoever runs it: ``python story.py`` in an empty folder.
 
-It uses nothing of the repository but this file: the command line as it was installed, on the
-generated collection; the page of ``harmonium serve``; the estimators, their files, and what the
-package carries along.
+It uses nothing from the repository except this file: the installed command line, on the generated
+collection; the page of ``harmonium serve``; the estimators, their files, and the package's data.
 """
 
 import re
@@ -17,7 +16,7 @@ LIBRARY = "demo/library.db"
 
 
 def harmonium(*arguments: str) -> str:
-    """What a command prints; an error where it fails."""
+    """What a command prints; raises an error if it fails."""
     done = subprocess.run([PROGRAM, *arguments], capture_output=True, text=True)
     if done.returncode:
         sys.exit(f"harmonium {' '.join(arguments)} ended with {done.returncode}:\n{done.stderr}")
@@ -25,7 +24,7 @@ def harmonium(*arguments: str) -> str:
 
 
 def check_package() -> None:
-    """The installed package is used, and has all that belongs to it."""
+    """The installed package is used, and is complete."""
     import harmonium as package
     from harmonium.library.tagger import builtin_model
 

@@ -56,9 +56,9 @@ def search(
     """Search tracks by their tags, the most likely first.
 
     Tracks that people gave these tags are certain and come first. The model's finds follow, by
-    probability: those of several tags are multiplied, and -tag counts as one minus the tag's. If
-    neither people nor the model say anything about a tag, it counts as absent; a track found only
-    for that reason is shown as open.
+    probability: several tags' probabilities are multiplied, and -tag counts as one minus the tag's.
+    If neither people nor the model say anything about a tag, it counts as absent; a track found
+    only for that reason is shown as open.
 
     With --like, tracks are ordered by how similar they sound and how similar their learnt tags are:
     100 % is the same, 0 % an average pair of tracks. This needs no model, only `harmonium index`.

@@ -196,7 +196,7 @@ class DiscriminativeRBM(RBMTagger):
     Attributes
     ----------
     params_ : U (n, C), W (n, D), V (empty), c (n,) and d (C,) for features as given to ``fit``;
-        with an axis more, the first, where there are several members.
+        with an additional first axis if there are several members.
     {attributes}
 
     References

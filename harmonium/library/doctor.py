@@ -142,7 +142,7 @@ def near_spellings(counts: Mapping[str, int]) -> list[Spellings]:
     """Pairs of tags that differ only in spaces, signs or a plural s, or in one letter."""
     # First the pair whose rarer tag is on most tracks, by ``counts``.
     keys: dict[str, set[str]] = {}
-    for tag in counts:  # by what it has in common with others: itself, and itself less one letter
+    for tag in counts:  # by what it may share with others: itself, and itself less one letter
         plain = _letters_of(tag)
         n_less = len(plain) if len(plain) >= MIN_LENGTH else 0
         for key in (plain or tag, *(plain[:i] + plain[i + 1 :] for i in range(n_less))):

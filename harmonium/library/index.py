@@ -69,7 +69,7 @@ class IndexReport:
     back: list[str] = field(default_factory=list)  # missing files that are back
     missing: list[str] = field(default_factory=list)  # files that are gone
     copies: list[tuple[str, str]] = field(default_factory=list)  # (file, file with the same sound)
-    known_copies: set[str] = field(default_factory=set)  # those of them that were known before
+    known_copies: set[str] = field(default_factory=set)  # the ones known before
     forgotten: list[str] = field(default_factory=list)  # files of tracks that `forget` removed
     unreadable: dict[str, str] = field(default_factory=dict)  # file → why it cannot be used
     still_unreadable: dict[str, str] = field(default_factory=dict)  # as before, unchanged

@@ -67,7 +67,7 @@ def compare_models(library: Library, a: int, b: int) -> ModelComparison:
     """Compare two stored models."""
     with library.reading():
         models = [library.models.get(number, whole=False) for number in (a, b)]
-        old, new = (  # those of the built-in model are of other music
+        old, new = (  # the built-in model's are from other music
             {tag["tag"]: tag.get("auc") for tag in model.report.get("tags", []) if model.n_own}
             for model in models
         )

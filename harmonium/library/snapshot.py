@@ -68,7 +68,7 @@ class Question(NamedTuple):
     owner: Owner | None = None
     predicted: bool = False  # only tracks that the model adds
     name: str = ""  # words that must appear in a track's title, artist, album or file name
-    features: bool = False  # all audio features of the tracks; else those of the query and order
+    features: bool = False  # all the tracks' audio features, not only those in the query and order
     start: int | None = None  # the number of a track: a path by sound from it to ``end``
     end: int | None = None
     stops: int = 20  # number of tracks in a path, a smooth order or a saved search
@@ -103,7 +103,7 @@ class Hit:
     tags: dict[str, float] = field(default_factory=dict)  # tag of the query → its probability
     shown_tags: list[TrackTag] = field(default_factory=list)  # the most telling ones, on a page
     features: dict[str, float] = field(default_factory=dict)
-    """Its audio features: all if asked for, else those of the query and the order."""
+    """Its audio features: all if asked for, else those in the query and the order."""
 
 
 @dataclass(frozen=True)

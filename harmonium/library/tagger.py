@@ -135,7 +135,7 @@ class Tagger:
         self._n_trained = len(trained.vocabulary)
         self._own = _ModelFile(stored.bytes)
         self._builtin: _ModelFile | None = None
-        self.arrays = self._own.arrays  # those of the model file
+        self.arrays = self._own.arrays  # the model file's
         if PART in self.arrays:
             data = model_of_file(self.arrays[PART].tobytes(), stored.extractor).bytes
             self._builtin, self._at = _ModelFile(data), self.arrays[PLACES]
@@ -229,7 +229,7 @@ class Tagger:
         if X.ndim != 2 or X.shape[1] != self.n_features:
             raise DataError(
                 f"'X' must have {self.n_features} features, got the shape "
-                f"{X.shape}. The model was trained with those of {self.extractor!r}."
+                f"{X.shape}. The model was trained on features of {self.extractor!r}."
             )
         if observed is None:
             observed = np.full((len(X), len(self.tags)), np.nan, np.float32)
@@ -432,7 +432,7 @@ class Gains(NamedTuple):
         return [one.place if one.has_model else 0 for one in self.refinements]
 
     def added(self, P: Floats, vectors: NDArray[np.int8]) -> Floats:
-        """The tags' probabilities (n, n_tags), from those of the model at `places`."""
+        """The tags' probabilities (n, n_tags), from the model's at `places`."""
         gained = np.empty((len(vectors), len(self.bias)), np.float32)
         for start in range(0, len(vectors), _PAGE):  # all as floats would not fit the cache
             some = vectors[start : start + _PAGE].astype(np.float32)

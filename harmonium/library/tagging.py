@@ -229,7 +229,7 @@ def stored_tags(library: Library, owner: Owner | None = None) -> Iterator[Tagged
 
 
 def _music_files(library: Library | None, named: Sequence[str | Path]) -> list[str]:
-    """The files that are named, in folders too, or by what the library knows of them."""
+    """The files named by path, by folder, or as tracks in the library."""
     paths = []
     for one in named:
         path = Path(one).expanduser()

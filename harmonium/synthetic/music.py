@@ -164,7 +164,7 @@ class SyntheticClip:
 
     @property
     def position(self) -> float:
-        """Seconds from the beginning of the track to that of the clip."""
+        """Seconds from the beginning of the track to the clip's beginning."""
         return (4 * self.first_bar + self.offset) * 60.0 / self.track.tempo
 
 

@@ -223,7 +223,7 @@ class Learner:
         self._known = False
 
     def learn(self) -> None:
-        """Learn soon; answers that come meanwhile are learnt in the same run."""
+        """Learn soon; answers that arrive before that are learnt in the same run."""
         self._known = False
         if self._waiting is None or self._waiting.running() or self._waiting.done():
             self._waiting = self._thread.submit(self._learn)

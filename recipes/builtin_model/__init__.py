@@ -1,1 +1,1 @@
-"""The built-in model: its words, what it learnt from, and how it is made."""
+"""The built-in model: its vocabulary, its training data, and how it is made."""

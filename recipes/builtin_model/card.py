@@ -26,10 +26,10 @@ def _head(report: dict[str, Any]) -> str:
 {report["members"]} discriminative restricted Boltzmann machines (`DiscriminativeRBM`, trained by
 multi-prediction) over the 400 features of musicnn. Each has learnt from all folds of the clips but
 one, and their log-odds are averaged. The model knows {len(tags)} tags: {len(judged)} that people
-gave to {n_clips:,} clips, and {n_heads} that it learnt from musicnn's own two taggers alone. The
-mean AUC of the former, of each member on the artists that it has not learnt from, is
-{sum(judged) / len(judged):.3f}; docs/builtin.md has that of all members together. It also
-estimates {len(features)} audio features: values between 0 and 1, such as the energy.
+gave to {n_clips:,} clips, and {n_heads} that it learnt only from musicnn's own two taggers. On
+held-out artists, single members have a mean AUC over the former of
+{sum(judged) / len(judged):.3f}; docs/builtin.md has the AUC of all members together. It also
+estimates {len(features)} audio features: values between 0 and 1, such as energy.
 
 This page is written by `recipes/make_builtin_model.py`, which makes the model.
 """
@@ -49,7 +49,7 @@ def _sources(report: dict[str, Any]) -> str:
 Neither the sound nor the tags of single clips are in the model, only weights. The tags of
 musicnn's taggers (Pons, Serra 2019; ISC licence), which learnt from MagnaTagATune and from
 Last.fm tags of the Million Song Dataset, are soft labels wherever a collection does not have
-them. Music of these collections is mostly Western and recorded before 2012.
+them. The music in these collections is mostly Western and recorded before 2012.
 """
 
 
@@ -91,7 +91,7 @@ def _features(report: dict[str, Any]) -> str:
     rows = "\n".join(lines)
     return f"""## Audio features
 
-Values between 0 and 1, which are linear in musicnn's features but for a sigmoid. They are learnt
+Values between 0 and 1, which are linear in musicnn's features except for a sigmoid. They are learnt
 from what VibeNet 0.1.0 estimates for the same clips; energy and valence above all from the
 quadrant of arousal and valence that 4Q's annotators gave. r is the correlation with VibeNet's
 values, AUC is for the quadrants, both of held-out clips. VibeNet is under GPL-3.0; only its outputs

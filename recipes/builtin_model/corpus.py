@@ -1,8 +1,8 @@
-"""Collections that were asked different questions, as one matrix of features and one of labels.
+"""Collections with different tags, as one matrix of features and one of labels.
 
-A tag is unknown where a collection was not asked for it. There musicnn's two networks have a say:
-the probabilities of their hundred tags are soft labels of every clip. What a change of volume
-changes most is taken out of the features (`volume`).
+A tag that a collection does not have is unknown there. Then musicnn's two networks count: the
+probabilities of their hundred tags are soft labels for every clip. What volume changes most is
+removed from the features (`volume`).
 
 Audio features, such as the energy, come after the tags. Networks say what VibeNet estimates; people
 say in which quadrant of arousal and valence a clip of 4Q is.
@@ -24,7 +24,7 @@ from harmonium.data.datasets.loaders import HEADS, N_EMBEDDING
 Floats = NDArray[np.float32]
 
 FEWEST = 10
-"""Clips of a collection that must have a tag."""
+"""How many clips of a collection must have a tag."""
 SINGERS = ("female voice", "male voice")
 QUADRANTS = {"energy": ("Q1", "Q2"), "valence": ("Q1", "Q4")}
 """Where in the plane of arousal and valence each is high."""
@@ -37,7 +37,7 @@ class Corpus:
     X: Floats
     """(n, 400) musicnn's features, without ``volume``."""
     Y: Floats
-    """(n, C) what people say: 1, 0, NaN where the collection was not asked."""
+    """(n, C) what people say: 1, 0, or NaN if the collection does not have the tag."""
     heads: Floats
     """(n, C) what networks say: musicnn's about tags, VibeNet about audio features; else NaN."""
     tags: tuple[str, ...]
@@ -46,7 +46,7 @@ class Corpus:
     group: NDArray[np.str_]
     """(n,) clips of one group may be by one artist."""
     volume: Volume | None = None
-    """What was taken out of the features."""
+    """What was removed from the features."""
 
     def rows(self, which: NDArray[np.generic]) -> "Corpus":
         """Some of the clips, by number or by mask."""
@@ -58,7 +58,7 @@ class Corpus:
         return self.rows(np.isin(self.collection, collections))
 
     def targets(self, heads: bool = True) -> Floats:
-        """(n, C) what people say; where nobody was asked, what the networks say if they count."""
+        """(n, C) what people say; if nobody was asked, what the networks say if they count."""
         return np.where(np.isnan(self.Y), self.heads, self.Y) if heads else self.Y
 
     def with_tags(self, which: NDArray[np.bool_]) -> "Corpus":
@@ -67,7 +67,7 @@ class Corpus:
         return replace(self, Y=self.Y[:, which], heads=self.heads[:, which], tags=tags)
 
     def split(self) -> "tuple[Corpus, Corpus]":
-        """The same clips with tags alone, and with audio features alone."""
+        """The same clips with only tags, and with only audio features."""
         is_feature = np.isin(self.tags, shared_vocabulary().features)
         return self.with_tags(~is_feature), self.with_tags(is_feature)
 
@@ -96,7 +96,7 @@ def listening_corpus(
 
 
 def join(parts: Iterable[Corpus]) -> Corpus:
-    """One corpus of several with the same tags, without the tags that nobody and nothing gives."""
+    """One corpus from several with the same tags, without tags that no clip has."""
     parts = list(parts)
     per_clip = ("X", "Y", "heads", "collection", "group")
     X, Y, heads, collection, group = (
@@ -128,7 +128,7 @@ def labelled(
         tag = vocabulary.tag(word, data.name)
         if tag is not None and enough and tag not in vocabulary.features:
             place = vocabulary.tags.index(tag)
-            Y[:, place] = np.fmax(Y[:, place], column)  # of two words for one tag, either will do
+            Y[:, place] = np.fmax(Y[:, place], column)  # either of two words for one tag is enough
     soft = shared_heads(heads, vocabulary)
     if features is not None:
         places = [vocabulary.tags.index(name) for name in vocabulary.features]
@@ -162,9 +162,9 @@ def audio_features(data: Dataset, folder: str | Path | None) -> tuple[Floats, Fl
 def shared_heads(heads: Floats, vocabulary: SharedVocabulary) -> Floats:
     """The networks' probabilities (n, 100) in the words of the vocabulary, (n, C).
 
-    Whoever tagged for a network used one of the words for the same: that any of them is given has
-    the probability 1 - Π(1 - p). A man or a woman who sings is a voice. Where both networks have a
-    tag, it is the mean of theirs.
+    If several of a network's words mean the same tag, the probability that any of them is given is
+    1 - Π(1 - p). A man or a woman who sings is a voice. If both networks have a tag, it is the mean
+    of theirs.
     """
     networks = []
     for network in ("MSD", "MTT"):

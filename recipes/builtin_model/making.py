@@ -1,8 +1,8 @@
-"""How the built-in model is made: members that are cross-fitted over several collections.
+"""Making the built-in model: members that are cross-fitted over several collections.
 
 Each member learns from all folds but one, and their log-odds are averaged. No artist of 4Q, part of
-GTZAN or excerpt of Emotify is in two folds. All figures that the file holds are those of held-out
-clips: what the member that has not learnt from a clip says about it.
+GTZAN or excerpt of Emotify is in two folds. All figures in the file are for held-out clips: what
+the member that has not learnt from a clip says about it.
 """
 
 from collections.abc import Mapping, Sequence
@@ -58,12 +58,12 @@ ONE_MODEL: dict[str, Any] = SETTINGS | {
     "validation_fraction": 0.0,
 }
 TOGETHER: dict[str, Any] = ONE_MODEL | {"n_hidden": 50, "training_steps": 2, "l2_tags": 0.003}
-"""Those of the model that tells which tags go together, whatever the sound."""
+"""The settings of the model of which tags go together, whatever the sound."""
 
 FEATURES_L2, QUADRANTS_L2, MUSIC_L2 = 1e-5, 1e-4, 1e-5
 """The penalties of the linear parts."""
 TRUST = 0.7
-"""What people's quadrants count in energy and valence; VibeNet counts the rest."""
+"""The weight of people's quadrants in energy and valence; VibeNet has the rest."""
 
 
 def fit(corpus: Corpus, **settings: Any) -> DiscriminativeRBM:
@@ -77,7 +77,7 @@ def fit(corpus: Corpus, **settings: Any) -> DiscriminativeRBM:
 
 
 def _leave_uncorrected(model: DiscriminativeRBM, corpus: Corpus, places: NDArray[np.intp]) -> None:
-    """Undo the correction of tags without labels by people, which was that of the other tags."""
+    """Undo the correction of tags that people did not label; it came from the other tags."""
     assert model.recalibration_ is not None
     model.recalibration_.offsets[places] = 0
     model.recalibration_.slopes[places] = 1
@@ -87,10 +87,10 @@ def _leave_uncorrected(model: DiscriminativeRBM, corpus: Corpus, places: NDArray
 
 
 def fold_groups(corpus: Corpus) -> list[str]:
-    """(n,) what no two folds share: the artist, the excerpt, or the part of GTZAN.
+    """(n,) each clip's group, which folds never split: artist, excerpt, or part of GTZAN.
 
-    Where the corpus has only one part of GTZAN, that is halved, so that most members learn from all
-    of it, as they do where there are two.
+    If the corpus has only one part of GTZAN, it is halved, so that most members learn from all of
+    it, as with two parts.
     """
     groups, clips = corpus.group.astype(object), np.flatnonzero(corpus.collection == "gtzan")
     if len(np.unique(corpus.group[clips])) == 1:
@@ -99,7 +99,7 @@ def fold_groups(corpus: Corpus) -> list[str]:
 
 
 def artists(corpus: Corpus) -> list[str]:
-    """(n,) the artist of each clip, or the clip itself where the artist is not known (GTZAN)."""
+    """(n,) each clip's artist, or the clip itself if the artist is unknown (GTZAN)."""
     groups = enumerate(zip(corpus.collection.tolist(), corpus.group.tolist(), strict=True))
     return [f"{group}, {i}" if name == "gtzan" else group for i, (name, group) in groups]
 
@@ -120,14 +120,14 @@ class BuiltinModel:
 
     @property
     def thresholds(self) -> Floats:
-        """(C,) from which probability on a clip has a tag."""
+        """(C,) the probability at which a clip gets a tag."""
         found = [tag["threshold"] for tag in self.report["tags"][: len(self.model.tags_)]]
         return np.array([UNREACHABLE if one is None else one for one in found], np.float32)
 
     def to_bytes(self) -> bytes:
-        """As the file has it."""
+        """The bytes of the model file."""
         arrays, description = self.model._described()
-        arrays["history.seconds"] *= 0  # else no two are alike
+        arrays["history.seconds"] *= 0  # otherwise no two builds would be the same
         for name in "Ucd":
             arrays[f"together.{name}"] = getattr(self.together._params, name)
         arrays["together.steps"] = np.array([self.together.training_steps])
@@ -140,7 +140,7 @@ class BuiltinModel:
 def make(corpus: Corpus, not_music: Floats | None = None) -> BuiltinModel:
     """Fit the model, and judge it by its held-out probabilities.
 
-    not_music : (n, 400) features of sounds that are no music, as they are
+    not_music : (n, 400) raw features of sounds that are not music
     """
     corpus, features = corpus.split()
     model = fit(corpus)
@@ -158,7 +158,7 @@ def make(corpus: Corpus, not_music: Floats | None = None) -> BuiltinModel:
         heads[MUSIC] = fit_music(corpus.X, others)
     scaling = model._scaling
     heads = {name: head.scaled(scaling.mean, scaling.scale) for name, head in heads.items()}
-    if corpus.volume is not None:  # from here on, features are taken as they are
+    if corpus.volume is not None:  # from here on, features are raw
         W = corpus.volume.unheard_by(model._params.W, scaling.scale)
         model._params = model._params._replace(W=rounded_to_half(W))
         heads = {
@@ -190,14 +190,14 @@ class Head(NamedTuple):
         return sigmoid(X @ self.W.T + self.d).astype(np.float32)
 
     def scaled(self, mean: Floats, scale: Floats) -> "Head":
-        """The same for features from which the mean is taken, and which are divided by a scale."""
+        """The same for features that are centred and divided by a scale."""
         return Head(
             (self.W * scale).astype(np.float32), (self.d + self.W @ mean).astype(np.float32)
         )
 
 
 def fit_features(features: Corpus) -> Head:
-    """The audio features. Where people gave quadrants, these and VibeNet both have a say."""
+    """The audio features. If people gave quadrants, these and VibeNet both count."""
     by_networks = Head.of(features.X, features.heads, FEATURES_L2)
     asked = np.flatnonzero(~np.isnan(features.Y).all(axis=0))
     if not len(asked):
@@ -211,7 +211,7 @@ def fit_features(features: Corpus) -> Head:
 
 
 def held_out_features(features: Corpus, folds: NDArray[np.integer]) -> Floats:
-    """The values (n, 7) of every clip by what was learnt from the other folds."""
+    """The values (n, 7) of every clip, learnt from the other folds."""
     P = np.empty(features.Y.shape, np.float32)
     for fold in np.unique(folds):
         own = folds == fold
@@ -220,7 +220,7 @@ def held_out_features(features: Corpus, folds: NDArray[np.integer]) -> Floats:
 
 
 def fit_music(music: Floats, others: Floats) -> Head:
-    """What tells music from other sounds, both (n, D); the fewer count as much as the many."""
+    """What tells music from other sounds, both (n, D); both classes count equally."""
     some = np.arange(len(music)) % len(others)
     X = np.concatenate([music, others[some]])
     y = (np.arange(len(X)) < len(music)).astype(np.float32)
@@ -228,7 +228,7 @@ def fit_music(music: Floats, others: Floats) -> Head:
 
 
 def _features_report(features: Corpus, folds: NDArray[np.integer]) -> list[dict[str, Any]]:
-    """How each agrees with VibeNet's values and with people's quadrants, by held-out clips."""
+    """How each agrees with VibeNet's values and people's quadrants, on held-out clips."""
     P, found = held_out_features(features, folds), []
     scores = score_tags(features.Y, P)
     for j, tag in enumerate(features.tags):
@@ -291,7 +291,7 @@ def _report(
 
 
 def unconfirmed(corpus: Corpus, P: Floats, curves: Sequence[PrecisionCurve]) -> list[str]:
-    """The moods that fewer than two collections find right as often as `harmonium write` asks.
+    """The moods that do not reach `harmonium write`'s precision in at least two collections.
 
     People of different collections mean different things by the same mood.
     """
@@ -312,7 +312,7 @@ def unconfirmed(corpus: Corpus, P: Floats, curves: Sequence[PrecisionCurve]) -> 
 
 
 def _at_threshold(y: Floats, p: Floats, threshold: float) -> dict[str, Any]:
-    """What held-out clips say about a threshold: how many reach it, and the share that is right."""
+    """How many held-out clips reach a threshold, and the share that is right."""
     if threshold == UNREACHABLE:
         return {"threshold": None, "reached": 0, "precision": None}
     reached = p >= threshold
@@ -330,7 +330,7 @@ def _written(curve: PrecisionCurve, learnt: bool) -> dict[str, Any]:
 
 
 def _as_the_networks_say(heads: Floats, p: Floats) -> dict[str, Any]:
-    """A tag that no collection was asked for: as many clips have it as the networks expect.
+    """A tag that no collection has: as many clips get it as the networks expect.
 
     Precision is what the networks expect of those clips; nobody has checked it.
     """

@@ -1,9 +1,9 @@
-"""Sounds that are no music: speech, noise, tones and silence, made to learn from and to test by.
+"""Sounds that are not music: speech, noise, tones and silence, for training and testing.
 
-The two parts share no voice, no text and no kind of noise. Speech to learn from is by espeak-ng,
-in many languages; speech to test by is by flite, by espeak-ng in other languages and, where
-Asterisk's prompts are installed (Debian: asterisk-core-sounds-en-g722 and -es-g722), by people.
-Speech is dry, in a room, over a telephone or beside noise. Everything is louder or softer.
+The two parts share no voice, no text and no kind of noise. Training speech is by espeak-ng, in many
+languages; test speech is by flite, by espeak-ng in other languages and, if Asterisk's prompts are
+installed (Debian: asterisk-core-sounds-en-g722 and -es-g722), by people. Speech is dry, in a room,
+over a telephone or in noise. The volume varies.
 """
 
 import shutil
@@ -36,7 +36,7 @@ ENGLISH = (
     "In our next example, the second number is always a little larger than the first one.",
     "You have three new messages. To listen to them, press one after the tone.",
 )
-"""Half of them to learn from, half to test by."""
+"""Half of them are for training, half for testing."""
 OTHERS: dict[Part, dict[str, str]] = {
     "learn": {
         "de": "Guten Abend, meine Damen und Herren. Das Wetter bleibt morgen trocken und kühl.",
@@ -58,7 +58,7 @@ OTHERS: dict[Part, dict[str, str]] = {
 
 
 def make_examples(part: Part, folder: Path, n: int | None = None) -> list[Path]:
-    """Write the sounds of a part, or so many, to a folder; the same each time."""
+    """Write a part's sounds, or some of them, to a folder; the same each time."""
     import soundfile
 
     n = n or N_EXAMPLES[part]
@@ -83,7 +83,7 @@ def make_examples(part: Part, folder: Path, n: int | None = None) -> list[Path]:
 
 
 def _speech(part: Part, rng: Rng) -> Iterator[tuple[str, Samples]]:
-    """Voices without end, dry and otherwise."""
+    """An endless stream of voices, dry and otherwise."""
     voices = _voices(part)
     while True:
         for name, say in voices:
@@ -125,7 +125,7 @@ def _by_flite(voice: str, text: str) -> Callable[[Rng], Samples]:
 
 
 def _recorded(command: list[str], text: str) -> Samples:
-    """What a program that speaks writes to a file, which is its last argument but the text."""
+    """What a speech program writes to a file, its last argument before the text."""
     if shutil.which(command[0]) is None:
         raise FileNotFoundError(f"{command[0]} must be installed to make examples of speech.")
     with tempfile.TemporaryDirectory() as folder:
@@ -137,7 +137,7 @@ def _recorded(command: list[str], text: str) -> Samples:
 
 
 def _prompts(files: list[Path]) -> Callable[[Rng], Samples]:
-    """Some sentences of a person, one after the other."""
+    """Some sentences by a person, one after another."""
     long = [file for file in files if file.stat().st_size > 12_000]
 
     def say(rng: Rng) -> Samples:
@@ -159,7 +159,7 @@ def _read(file: Path) -> Samples:
 
 
 def _filled(spoken: Samples, pause: float, rng: Rng) -> Samples:
-    """The same again and again, with pauses, from somewhere on."""
+    """The same sound repeated with pauses, starting somewhere."""
     whole = np.concatenate([spoken, np.zeros(int(pause * RATE))])
     many = np.tile(whole, N // len(whole) + 2)
     start = rng.integers(len(whole))
@@ -299,7 +299,7 @@ def _keypad(rng: Rng) -> Samples:
 
 
 def _quiet(rng: Rng, loudest: float, slope: float) -> Samples:
-    """Noise so soft that it passes for silence; in decibels of full scale."""
+    """Noise so soft that it counts as silence; in decibels of full scale."""
     noise = _coloured(rng, slope)
     return 10 ** (rng.uniform(loudest - 20, loudest) / 20) * noise / _level(noise)
 

@@ -23,7 +23,7 @@ def hear(files: Sequence[Path]) -> Floats:
 
 
 def hear_louder(files: Sequence[Path], gain: float) -> Floats:
-    """The features of the same sound, louder by so many decibels, and not clipped."""
+    """The features of the same sound, louder by some decibels, without clipping."""
     return hear_written(files, pcm(gain, "FLOAT"), ".au")  # WAV would hold the time
 
 
@@ -40,7 +40,7 @@ def hear_written(files: Sequence[Path], write: Writer, ending: str) -> Floats:
 
 
 def pcm(gain: float = 0.0, subtype: str = "PCM_16") -> Writer:
-    """WAV or AU, by the ending of the path; louder by so many decibels."""
+    """WAV or AU, by the path's ending; louder by some decibels."""
     import soundfile
 
     factor = np.float32(10 ** (gain / 20))

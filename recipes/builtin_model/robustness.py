@@ -1,6 +1,6 @@
-"""How far the model's answers move when the same sound comes in another file.
+"""How far the model's answers move if the same sound comes in another file.
 
-They should not. Clips of Emotify are written anew as WAV, as MP3 and 10 dB softer, and heard again.
+They should not. Emotify's clips are rewritten as WAV, as MP3 and 10 dB softer, and heard again.
 """
 
 from collections.abc import Callable, Sequence
@@ -13,7 +13,7 @@ from builtin_model.other_files import Floats, hear, hear_written, mp3, pcm
 from harmonium.data.datasets import load
 
 STEP = 10
-"""One clip of so many; none by which the volume is learnt."""
+"""One clip in this many; none that the volume was learnt from."""
 
 
 def measure_robustness(
@@ -21,7 +21,7 @@ def measure_robustness(
     thresholds: Floats,
     folder: str | Path | None = None,
 ) -> list[dict[str, Any]]:
-    """For each kind of file, how far the probabilities are from those of the clips as they are.
+    """For each kind of file, how far the probabilities are from the original clips'.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""The words of the built-in model: one spelling for each, other words for it, and its group."""
+"""The built-in model's vocabulary: one spelling for each tag, other words for it, and its group."""
 
 import tomllib
 from collections.abc import Mapping
@@ -8,7 +8,7 @@ from functools import cache
 from harmonium.data.tag_names import normalise_tag
 from harmonium.library.tagger import BUILTIN_FILE
 
-FEATURE = "feature"  # the group of audio features, which are values and no tags
+FEATURE = "feature"  # the group of audio features, which are values, not tags
 GROUPS = ("genre", "mood", "instrument", "voice", "era", "sound", FEATURE)
 
 
@@ -25,7 +25,7 @@ class SharedVocabulary:
 
     @property
     def features(self) -> tuple[str, ...]:
-        """Those that are no tags, but values between 0 and 1."""
+        """The audio features, which are not tags but values between 0 and 1."""
         return tuple(tag for tag, group in self.groups.items() if group == FEATURE)
 
     @property
@@ -34,7 +34,7 @@ class SharedVocabulary:
         return tuple(self.groups)
 
     def tag(self, word: str, collection: str | None = None) -> str | None:
-        """The tag that a word means, in a collection or anywhere; None where it is none of them."""
+        """The tag that a word means, in a collection or anywhere; None if it means none."""
         name = normalise_tag(word)
         there = self.elsewhere.get(collection or "", {})
         name = there.get(name) or self.aliases.get(name, name)

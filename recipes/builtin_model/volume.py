@@ -1,8 +1,8 @@
-"""What a change of volume changes in musicnn's features, and features without it.
+"""How volume changes musicnn's features, and features without that change.
 
 musicnn's features depend on how loud a file is, and a softer copy of a song gets other tags. Clips
-are made softer and louder; the differences of their features have a few main directions. Taking
-these out loses nothing of the music and much of the volume (`benchmarks/builtin.py`, part volume).
+are made softer and louder; the differences of their features have a few main directions. Removing
+these loses none of the music and much of the volume (`benchmarks/builtin.py`, part volume).
 """
 
 from collections.abc import Sequence
@@ -36,7 +36,7 @@ class Volume(NamedTuple):
         return (X - X @ self.measured.T @ self.moved).astype(np.float32)
 
     def unheard_by(self, W: Floats, scale: NDArray[np.floating]) -> Floats:
-        """Weights for features as they are that do what W does without these directions.
+        """Weights for raw features that do what W does without these directions.
 
         W is (..., D), for features divided by ``scale``.
         """

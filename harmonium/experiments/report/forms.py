@@ -372,7 +372,7 @@ AXIS_FORMS = {
     "completion": AxisForm(
         *("known", "lines", "Mean AUC of the unknown tags by what is known of the others"),
         note=" The model is given a random share of each test clip's tags, or each of the clip's "
-        "true tags in turn, if it has two or more; the AUC is that of the tags not given. A model "
+        "true tags in turn, if it has two or more; the AUC is over the tags not given. A model "
         "that takes no tags predicts from the audio alone.",
         heading="{} known",
         x_label="Known tags of the clip (%)",

@@ -65,7 +65,7 @@ class Rules:
         them out. The comment is a text: tags are added after the existing text, with "; " between
         them
     default_field : the field for tags that ``fields`` does not name; None leaves them out
-    kinds : tag → its kind, one of `KINDS`; a library knows those of its tags
+    kinds : tag → its kind, one of `KINDS`; a library knows its tags' kinds
     whitelist : if given, only these tags are written
     ignore : tags that are not written
     aliases : tag → the name that is written instead

@@ -234,7 +234,7 @@ class Ogg(Format):
 
 
 def _pieces(lacing: bytes, body: bytes, serial: bytes, seen: dict[bytes, int]) -> Iterator[bytes]:
-    """The pieces on one page, without those of the second packet of a stream."""
+    """The pieces on one page, except from a stream's second packet."""
     number, at, length = seen.get(serial, 0), 0, 0
     for i, part in enumerate(lacing):
         length += part

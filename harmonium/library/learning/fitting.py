@@ -341,9 +341,9 @@ def make_curve(
 ) -> PrecisionCurve:
     """The curve of labels (n,), 0, 1 or NaN, and held-out probabilities (n,).
 
-    ``groups`` (n,) says which tracks go together, such as those of an artist; None: none do.
+    ``groups`` (n,) says which tracks belong together, such as an artist's; None: none do.
 
-    It has no ranks where no label is known; then nothing is promised.
+    If no label is known, it has no ranks and promises nothing.
     """
     known = ~np.isnan(y)
     order = np.flatnonzero(known)[np.argsort(-p[known], kind="stable")]
