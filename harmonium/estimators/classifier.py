@@ -212,7 +212,7 @@ class TagClassifier(ClassifierMixin, StoredEstimator, BaseEstimator):
         return pl.DataFrame(P, schema=[str(tag) for tag in self.tags_])
 
     def score(self, X: Any, y: Any) -> float:
-        """Mean AUC over the tags that have a positive and a negative; 0.5 is chance.
+        """Mean AUC over the tags that have a positive and a negative; NaN if there is none.
 
         ``y`` is (n_clips, n_tags) of 0, 1 and NaN, or (n_clips,) of the two classes.
         """

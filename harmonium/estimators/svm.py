@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_array
 from harmonium.arrays import Arrays, Doubles, Floats, Numbers, Places, Rng
 from harmonium.errors import DataError, DataWarning
 from harmonium.estimators.calibration import matching_thresholds
-from harmonium.estimators.classifier import Targets
+from harmonium.estimators.classifier import Targets, base_log_odds
 from harmonium.estimators.linear import LinearParams, LinearTagger
 from harmonium.estimators.model_files import is_soft, typed_array
 from harmonium.parameters import Count, Jobs, Seed, estimator, parameter
@@ -43,7 +43,7 @@ class SVMTagger(LinearTagger):
     is a margin. ``nu_`` says what was used.
 
     A tag without positives or negatives, or whose positives and negatives have the same mean, gets
-    a constant score; a warning says how many there were.
+    a constant score, 1 if most of its labels are 1, else -1. A warning says how many there were.
 
     Parameters
     ----------
@@ -116,14 +116,14 @@ class SVMTagger(LinearTagger):
         planes = Parallel(n_jobs=self.n_jobs, prefer="threads")(
             delayed(fit_hyperplane)(scaled, examples, self.nu) for examples in chosen
         )
-        W, d, nu = zip(*planes, strict=True)
-        self._params = LinearParams(np.array(W, np.float32), np.array(d, np.float32))
-        self.nu_ = np.array(nu)
-        n_constant = int(np.isnan(self.nu_).sum())
-        if n_constant:
+        W, d, self.nu_ = map(np.array, zip(*planes, strict=True))
+        constant = np.isnan(self.nu_)
+        d[constant] = np.where(base_log_odds(targets.Y[:, constant]) > 0, 1, -1)
+        self._params = LinearParams(W.astype(np.float32), d.astype(np.float32))
+        if constant.any():
             warnings.warn(
-                f"{n_constant} of {len(nu)} tags have no positive, no negative, or no difference "
-                "between them: their scores are the same for every clip.",
+                f"{constant.sum()} of {len(constant)} tags have no positive, no negative, or no "
+                "difference between them: their scores are the same for every clip.",
                 DataWarning,
                 stacklevel=2,
             )

@@ -122,7 +122,8 @@ def test_tags_without_both_labels_have_constant_scores():
     with pytest.warns(DataWarning, match="2 of 3 tags have no positive, no negative"):
         model = SVMTagger(random_state=0).fit(X, Y)
     scores = model.decision_function(X)
-    assert (scores[:, 1:] == 0).all()
+    assert (scores[:, 1:] == [-1, 1]).all()
+    np.testing.assert_array_equal(model.predict(X), Y)
     assert np.isnan(model.nu_).tolist() == [False, True, True]
     assert model.score(X, Y) == 1.0
     with pytest.warns(DataWarning, match="1 of 1 tags"):  # whose clips are all equal
