@@ -90,14 +90,15 @@ def rekordbox(tracks: TaggedTracks, name: str) -> bytes:
 
 
 def table(tracks: TaggedTracks, name: str) -> bytes:
-    """A table with a row for each track, and a column for each audio feature."""
+    """A table with a row for each track; the genre is that of the file, which `write` leaves out."""
     file = StringIO(newline="")
     writer = csv.writer(file)
     about = ("path", "artist", "title", "album", "duration")
-    writer.writerow([*about, "tags", *AUDIO_FEATURES])
+    writer.writerow([*about, "genre", "tags", *AUDIO_FEATURES])
     for track, tags, features in tracks:
         numbers = [f"{value:.4f}" for value in features.values()]
-        writer.writerow([*(getattr(track, one) for one in about), "; ".join(tags), *numbers])
+        texts = ["; ".join(some) for some in (track.file_tags.get("genre", []), tags)]
+        writer.writerow([*(getattr(track, one) for one in about), *texts, *numbers])
     return os.fsencode(file.getvalue())
 
 

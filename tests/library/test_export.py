@@ -69,13 +69,14 @@ def test_the_colour_in_rekordbox_is_that_of_the_energy(energy, colour):
 
 def test_a_table_has_a_column_for_each_feature(tmp_path):
     tracks = [
-        (track(1, HOSTILE, artist="A", title="T, U"), ["late night", "r&b"], FEATURES),
+        (track(1, HOSTILE, title="T, U", file_tags={"genre": ["Jazz"]}), ["late", "r&b"], FEATURES),
         (track(2, os.fsdecode(b"/caf\xe9.mp3")), [], {}),
     ]
     export.write_export(tmp_path / "list.CSV", tracks)
     with (tmp_path / "list.CSV").open(newline="", errors="surrogateescape") as file:
         first, second = csv.DictReader(file)
-    assert (first["path"], first["title"], first["tags"]) == (HOSTILE, "T, U", "late night; r&b")
+    assert (first["path"], first["title"], first["genre"]) == (HOSTILE, "T, U", "Jazz")
+    assert first["tags"] == "late; r&b"
     assert {name: float(first[name]) for name in AUDIO_FEATURES} == FEATURES
     assert (second["path"], second["energy"]) == (tracks[1][0].path, None)
 
