@@ -90,7 +90,7 @@ def rekordbox(tracks: TaggedTracks, name: str) -> bytes:
 
 
 def table(tracks: TaggedTracks, name: str) -> bytes:
-    """A table with a row for each track; the genre is that of the file, which `write` leaves out."""
+    """A table with a row for each track: the genre of its file, its tags and audio features."""
     file = StringIO(newline="")
     writer = csv.writer(file)
     about = ("path", "artist", "title", "album", "duration")

@@ -42,7 +42,7 @@ export function Training() {
   const candidate = models.find((model) => !model.in_use && String(model.id) === String(chosen ?? made));
   return html`<${View} title="Training" lead="The model learns from all tags that people have given.">
     <section class="card" aria-labelledby="now">
-      <h2 id="now">${current ? `In use: model ${current.id}` : "In use"}</h2>
+      <h2 id="now">${current ? `In use: ${current.built_in ? "the built-in model" : `model ${current.id}`}` : "In use"}</h2>
       ${current ? html`<${Figures} model=${current} />` : html`<p>${about?.built_in?.ready ? "The built-in model. It knows general tags; train one to learn your own tags." : "No model yet."}</p>`}
       ${isAtWork(job) ? html`<${JobProgress} job=${job} />` : html`<div class="row"><button class="primary" onClick=${train} disabled=${busy}>Train a new model</button>
         <span class="soft">The model in use stays until you switch to the new one.</span></div>`}
