@@ -234,6 +234,7 @@ def test_tagging_the_library_as_csv_as_json_and_how_much_is_new(place):
     with Library.open(place) as library:
         library.tracks.set_state([1, 2], "missing")
         library.tracks.put([Track("/music/new.mp3", "a new sound")])
+    assert len(json.loads(call("tag", "--json").stdout)) == 58
     shown = call("tag").stdout
     assert "58 in all" in shown
     assert "1 track without features" in shown

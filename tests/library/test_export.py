@@ -21,7 +21,7 @@ def track(number, path, **about):
     return SimpleNamespace(id=number, path=path, **(nothing | about))
 
 
-def test_rekordbox_gets_each_track_and_a_playlist_of_them():
+def test_rekordbox_gets_each_track_and_a_playlist_of_them(tmp_path):
     files = {"genre": ["Jazz", "R&B"], "comment": ["promo"]}
     tracks = [
         (
@@ -31,7 +31,8 @@ def test_rekordbox_gets_each_track_and_a_playlist_of_them():
         ),
         (track(3, HOSTILE), ["late night", "r&b"], {}),
     ]
-    root = ET.fromstring(export.rekordbox(tracks, 'my "list"'))
+    export.write_export(tmp_path / 'my "list".XML', tracks)
+    root = ET.parse(tmp_path / 'my "list".XML').getroot()
     first, second = root.findall("COLLECTION/TRACK")
     about = {"Name": "<T>", "Artist": "A B", "Genre": "Jazz, R&B", "TotalTime": "62"}
     place = "file://localhost/a/b%20c.mp3"

@@ -11,6 +11,7 @@ from processes_in_tests import begin_together, start
 from some_tracks import add_tracks, in_force, write_table
 
 from harmonium.errors import LibraryError
+from harmonium.files import user_data_folder
 from harmonium.library import Library
 from harmonium.library import library as library_module
 from harmonium.library.filetags import audio_digest, read_tags
@@ -135,6 +136,13 @@ def test_another_programs_database_is_left_alone(place):
 def test_other_places_are_refused(place, message):
     with pytest.raises(LibraryError, match=message):
         Library.open(place)
+
+
+def test_the_default_place(tmp_path, monkeypatch):
+    monkeypatch.setenv("HARMONIUM_LIBRARY", str(tmp_path / "mine.db"))
+    assert database.default_place() == str(tmp_path / "mine.db")
+    monkeypatch.delenv("HARMONIUM_LIBRARY")
+    assert database.default_place() == str(user_data_folder() / "library.db")
 
 
 def test_sqlite_keeps_commits_and_references(tmp_path):
