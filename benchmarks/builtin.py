@@ -3,7 +3,7 @@
     HARMONIUM_DATA=FOLDER python benchmarks/builtin.py [PART ...]
 
 Every clip is predicted by a model that has not learnt from its artist (4Q), its part of the split
-(GTZAN) or itself (Emotify). The built-in model is made anew without the held-out clips: all of its
+(GTZAN) or itself (Emotify). The built-in model is rebuilt without the held-out clips: all of its
 members, its correction and its precision curves. The parts, all by default:
 
 ranking: mean AUC over the tags that people gave. "alone" learns from one collection; "union" from

@@ -4,7 +4,7 @@
 
 Stores tracks with made-up features, imports a CSV file of triples (users, paths, tags), imports it
 once more, reads all triples, undoes the import, and tags all tracks with a small
-`DiscriminativeRBM`. Each step runs in a process of its own, so that its peak of memory is its own;
+`DiscriminativeRBM`. Each step runs in its own process, so that its peak of memory is its own;
 the time is that of the step, without the start of Python. The PostgreSQL server is started for this
 from the system's package, with its usual settings, unless a URL of an empty database is given.
 `collection_search.py` times searching.

@@ -2,7 +2,7 @@
 
     python benchmarks/collection_search.py [--tracks 100000] [--triples 300000] [--library PLACE]
 
-Makes a library (an SQLite file that is thrown away, or PLACE, which must be new) of tracks with
+Makes a library (a temporary SQLite file, or PLACE, which must be new) of tracks with
 made-up features, a model of made-up weights with 100 tags, and people's tags. Tags all tracks with
 the model, noting the memory, then asks questions, each many times in this process: the time is from
 the text of the question to the tracks found, without the start of Python.

@@ -3,7 +3,7 @@ times as fast as on one core.
 
     python benchmarks/engines.py [--files 40] [--tagged 1000] [--rounds 1] [--only index,train]
 
-Each command runs in a process of its own, as a user would start it. Its BLAS has one thread. A
+Each command runs in its own process, as a user would start it. Its BLAS has one thread. A
 cluster has workers with one thread and 4 GiB each, and has done the same work once before, as one's
 own would have; local processes are started by the command itself. Needs the extra "dask".
 

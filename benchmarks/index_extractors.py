@@ -4,7 +4,7 @@
 
 The tracks are MP3 files, stereo at 44.1 kHz, made of clips of the generated collection. A dozen are
 encoded; the others are these, cut off at another place of their beginning, so that all sounds are
-different. `harmonium index` runs in a process of its own, without a cache of features. Seconds on
+different. `harmonium index` runs in its own process, without a cache of features. Seconds on
 the clock, processor seconds of all processes, and the resident memory of the largest process.
 """
 

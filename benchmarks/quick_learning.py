@@ -1,4 +1,4 @@
-"""What a few answers teach at once, beside rivals: no learning, training anew, logistic regression.
+"""What a few answers teach at once, beside rivals: no learning, retraining, logistic regression.
 
     HARMONIUM_DATA=FOLDER python benchmarks/quick_learning.py
     python benchmarks/quick_learning.py --tracks 100000      # seconds only, no data needed

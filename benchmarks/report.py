@@ -1,6 +1,6 @@
 """Results of the comparisons → docs/benchmarks.md: tables, ratios and plots, section by section.
 
-    python benchmarks/report.py        write the page and its figures anew from the results kept
+    python benchmarks/report.py        rewrite the page and its figures from the results
 
 A comparison writes what it found by `write` here: rows of a task, a program and its seconds, and
 notes, which are whole sentences. `benchmarks/bench.py` adds when, where and with which versions it

@@ -5,7 +5,7 @@
     python benchmarks/scaling.py --epoch
 
 --train makes a library of so many tagged tracks, with made-up features and tags that follow from
-them, and trains on it with `harmonium.library.learning.train.train`, in a process of its own.
+them, and trains on it with `harmonium.library.learning.train.train`, in its own process.
 Peak memory is what the system could not have taken back (RssAnon, seen every 20 ms); beside it is
 the largest resident memory with the pages of the mapped files. The AUC is that of 10,000 tracks
 that nobody tagged. With --sample, the same tracks are learnt from by a random choice of so many, as

@@ -3,7 +3,7 @@
     python benchmarks/serve_load.py [--seconds 60] [--clients 32] [--tracks 100000] [--train]
                                     [--library PLACE]
 
-Makes a library as benchmarks/collection_search.py does (an SQLite file that is thrown away, or
+Makes a library as benchmarks/collection_search.py does (a temporary SQLite file, or
 PLACE, which must be new or made by an earlier run), starts `harmonium serve` on it, and lets
 clients ask as fast as they get answers, from this process: half of the requests are searches of one
 to three tags, drawn anew each time, so that hardly any is asked twice; three in ten are tracks; two

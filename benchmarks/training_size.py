@@ -218,7 +218,7 @@ def scalings(name: str, size: int, seed: int, n_tags: int) -> None:
 
 
 def measured(checkout: Path, cache: str, *arguments: int) -> dict[str, float]:
-    """The same in a process of its own, by the code and the script of a checkout."""
+    """The same in its own process, by the code and the script of a checkout."""
     environment = os.environ | {
         "PYTHONPATH": str(checkout),
         "JAX_COMPILATION_CACHE_DIR": cache,

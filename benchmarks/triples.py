@@ -4,7 +4,7 @@
     python benchmarks/triples.py --size 100000     a quick look
 
 Generates triples with heavy tails (84,000 users, 1,000,000 tracks and 280,000 tags for 7 million),
-spelling variants and repeated rows, and runs, each in a process of its own and in turn,
+spelling variants and repeated rows, and runs, each in its own process and in turn,
 
     pandas       pandas.read_csv(file)
     harmonium    read_triples(file), ternary labels of the top 100 tags, and the core in which each
@@ -85,7 +85,7 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
 
 
 def run_child(name: str, file: Path, options: argparse.Namespace) -> dict[str, float]:
-    """A step in a process of its own: a process's peak memory never goes down again."""
+    """A step in its own process: a process's peak memory never goes down again."""
     command = [sys.executable, __file__, "--child", name, "--file", str(file)]
     output = subprocess.run(
         [*command, "--size", str(options.size)], check=True, stdout=subprocess.PIPE, text=True

@@ -68,8 +68,8 @@ def say(
 
     Your tags count in searches, when files are written, and in training. The model learns from
     them at once: the track's other tags change, and so do the tags of tracks that sound like it. A
-    new tag is predicted once five tracks have it. They replace what you said before about the same
-    tags, and what the file says.
+    new tag is predicted once five tracks have it. Your tags replace what you said before about the
+    same tags, and what the file says.
 
     Example: harmonium say song.mp3 rock "hip hop" -live
     Example: harmonium say ~/Music/Concerts live

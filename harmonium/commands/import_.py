@@ -32,7 +32,7 @@ def import_(
     library: str | None = options.LIBRARY,
     from_files: bool = flag("Import the tags of the indexed files.", "--from-files"),
     from_beets: bool = flag(
-        "Import what people set in beets; plugin tags they removed are rejected.", "--from-beets"
+        "Import people's tags in beets; plugin tags they removed count as rejected.", "--from-beets"
     ),
     fields: str = value(
         "FIELDS", "Fields to read with --from-files: genre,mood,grouping,comment.", default="genre"

@@ -35,7 +35,7 @@ def playlists(
 ) -> None:
     """List the saved searches, or write their playlists.
 
-    `harmonium search QUERY --save NAME` saves one, and so does the page. Each is searched again
+    `harmonium search QUERY --save NAME` saves one, and so does the page. Each search runs again
     when its playlist is written to FOLDER or to a Subsonic server (--to), where it replaces your
     playlist of the same name. `harmonium index --playlists FOLDER` writes them after each index.
 
@@ -90,7 +90,7 @@ def push(
 ) -> None:
     """Make or refresh a playlist on a Subsonic server.
 
-    Navidrome is such a server. Tracks are found on it by the end of their path, else by artist,
+    Navidrome is one. Tracks are found by the end of their path, else by artist,
     title, album and duration; the others are listed. Your playlist of the same name is replaced.
     The password comes from --password-file, the keyring (if the package keyring is installed) or a
     prompt. Without SEARCH, --rescan only starts a scan, for example after `harmonium write`.

@@ -27,8 +27,8 @@ def search(
     ),
     library: str | None = options.LIBRARY,
     like: str | None = value("TRACK", f"Tracks that sound like this one. {options.TRACK_HELP}"),
-    start: str | None = value("TRACK", "With --to: a path by sound, in -n tracks.", "--from"),
-    end: str | None = value("TRACK", "Where the path that starts at --from ends.", "--to"),
+    start: str | None = value("TRACK", "Start of a path by sound to --to, of -n tracks.", "--from"),
+    end: str | None = value("TRACK", "The end of the path from --from.", "--to"),
     sort: str | None = value(
         "ORDER",
         "Sort by probability, likeness, name, added (newest first), smooth (the first -n tracks, "

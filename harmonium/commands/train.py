@@ -203,8 +203,8 @@ def models(
 ) -> None:
     """List the trained models, or switch to another one.
 
-    The AUC is the mean over a model's tags on held-out tracks: 0.5 is chance, 1 is perfect. It does
-    not compare models with different tags or tracks.
+    The AUC is the mean over a model's tags on held-out tracks: 0.5 is chance, 1 is perfect. Use it
+    only for models with the same tags and tracks.
 
     Example: harmonium models use 2
     In Python: library.list_models(), library.use_model(2)
