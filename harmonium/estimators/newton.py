@@ -92,8 +92,7 @@ def logistic_regressions(
 
 
 def principal_axes(X: Doubles) -> tuple[Doubles, Doubles, Doubles, Doubles]:
-    """X - mean = Z Bᵀ with uncorrelated columns; if D > N, without directions in which no clip
-    varies.
+    """X - mean = Z Bᵀ with uncorrelated columns; if D > N, without constant directions.
 
     A minimum has no weight in a direction in which no clip differs from the mean, and |w|² is the
     same in any orthonormal basis. Returns Z (N, R), B (D, R) with orthonormal columns, the mean

@@ -462,8 +462,7 @@ def tag_library(
     again: bool = False,
     progress: Progress | None = None,
 ) -> int:
-    """Store the model's predictions for all present tracks that it has not tagged; returns how
-    many.
+    """Store the model's predictions for all present tracks not tagged yet; returns how many.
 
     Each block of tracks is stored when done, so that an interrupted run continues from there.
     With ``again``, tracks that it has tagged already are tagged again.

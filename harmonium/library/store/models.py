@@ -332,8 +332,7 @@ class Predictions(database.LibraryPart):
     def columns(
         self, model_id: int, tags: Sequence[int], *, refined: bool = True
     ) -> tuple[Ids, Floats]:
-        """The tracks with predictions (n,), ascending, and predictions for some tags (n,
-        len(tags)).
+        """The tracks with predictions (n,), ascending, and those of some tags (n, len(tags)).
 
         tags : places in the model's vocabulary
         refined : whether to include what the tags gained from answers since training
