@@ -78,8 +78,12 @@ def run(
         before = int(progress(chosen, store)["done"].sum())
         if before:
             out.say(f"{before:,} runs are done already.")
-        saved = f"runs are saved in {folder}. The same command resumes from there."
-        with out.bar("training", lambda done, _: f"Stopped; {done:,} {saved}") as update:
+
+        def stopped(*_: int) -> str:
+            done = int(progress(chosen, store)["done"].sum())
+            return f"Stopped; {done:,} runs are saved in {folder}. The same command resumes there."
+
+        with out.bar("training", stopped) as update:
 
             def watch(*_: Any) -> None:
                 nonlocal shown

@@ -7,6 +7,7 @@ from fabricated import RECIPES, fabricate, plausible, plausible_valid
 
 from harmonium.commands import experiment
 from harmonium.experiments.datasets import load_dataset
+from harmonium.experiments.results import ResultStore
 
 
 @pytest.fixture
@@ -45,6 +46,20 @@ def test_run_and_run_again_and_some_models_into_another_folder(place, monkeypatc
     assert "6 of 6 runs\n" in done.stdout
     assert "6 runs in" in done.stdout
     assert len((place / "out" / "results.jsonl").read_text().splitlines()) == 6
+
+
+def test_ctrl_c_says_how_many_runs_are_saved(place, monkeypatch):
+    add = ResultStore.add
+
+    def interrupted_at_the_third(store, *run):
+        if len(store.results) == 2:
+            raise KeyboardInterrupt
+        add(store, *run)
+
+    monkeypatch.setattr(ResultStore, "add", interrupted_at_the_third)
+    done = call("run", "toy.toml", "--engine", "serial")
+    assert done.exit_code == 130
+    assert "Stopped; 2 runs are saved in results/toy." in " ".join(done.stderr.split())
 
 
 @pytest.mark.parametrize(
