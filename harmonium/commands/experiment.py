@@ -75,15 +75,14 @@ def run(
                 extract_features(spec, progress=update)
     began = shown = time.monotonic()
     with open_results(folder, path.read_text(encoding="utf-8")) as store:
-        before = int(progress(chosen, store)["done"].sum())
-        if before:
+
+        def n_done() -> int:
+            return int(progress(chosen, store)["done"].sum())
+
+        if before := n_done():
             out.say(f"{before:,} runs are done already.")
-
-        def stopped(*_: int) -> str:
-            done = int(progress(chosen, store)["done"].sum())
-            return f"Stopped; {done:,} runs are saved in {folder}. The same command resumes there."
-
-        with out.bar("training", stopped) as update:
+        saved = f"runs are saved in {folder}. The same command resumes from there."
+        with out.bar("training", lambda *_: f"Stopped; {n_done():,} {saved}") as update:
 
             def watch(*_: Any) -> None:
                 nonlocal shown

@@ -192,8 +192,7 @@ def _difference_table(
     pairs: list[Comparison], name: str = "differences", title: str = "Differences on the same folds"
 ) -> Table:
     """A row per comparison."""
-    records, caption = [], CAPTIONS["differences"]
-    heads = ["Dataset", "Score", "Less"]
+    records, heads, caption = [], ["Dataset", "Score", "Less"], CAPTIONS["differences"]
     if any(pair.names[3] != NOTHING for pair in pairs):
         heads, caption = [*heads, "Both"], f"Both: what the two have in common. {caption}"
     for pair in pairs:
