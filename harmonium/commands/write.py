@@ -118,6 +118,8 @@ def write(
         "grouping_frame": grouping_frame,
     }
     wants_predictions = predicted or not people
+    if features and not wants_predictions:
+        raise DataError("--people leaves out --features, which are predicted. Add --predicted.")
     with options.opened(library) as opened:
         if features:
             feature_place(opened.snapshot().model, "energy")  # fails if the model has no features

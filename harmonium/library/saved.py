@@ -133,7 +133,12 @@ def write_playlists(
     None means as last time in this folder. Files of deleted searches are removed. A file that
     somebody else wrote or changed is left alone.
     """
-    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except FileExistsError:
+        raise DataError(
+            f"'{readable(folder)}' is a file. Name a folder for the playlists."
+        ) from None
     folders, place = library.settings.get(PLAYLISTS, {}), absolute_path(folder)
     files, *last = folders.get(place, ({}, False, False))
     rules = last[0] if rules is None else rules

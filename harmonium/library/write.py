@@ -211,7 +211,8 @@ def wanted_tags(
 
 def _has_part(tag: str, tags: Collection[str]) -> bool:
     """Whether a tag such as pop/rock says no more than one of these tags."""
-    return "/" in tag and any(part in tags for part in tag.split("/"))
+    ends = {end for one in tags for end in (one, one.rpartition(" ")[2])}  # hard rock is rock
+    return "/" in tag and not ends.isdisjoint(tag.split("/"))
 
 
 def _guessed(

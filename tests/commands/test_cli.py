@@ -127,7 +127,8 @@ class TestExitCodes:
         assert done.returncode == 2
         assert "Did you mean 'features'?" in done.stderr
         done = call(str(tmp_path / "Musci"))
-        assert (done.returncode, done.stderr.count("is not a folder")) == (2, 1)
+        said = " ".join(done.stderr.split())
+        assert (done.returncode, said.count("is not a folder")) == (2, 1)
 
     def test_an_unexpected_error_is_a_traceback_and_1(self):
         done = call(code=program("1 / 0"))

@@ -99,8 +99,13 @@ class TestWhat:
         assert field_values(songs["flac"]) == ((*OLD, "hip hop"), ("mellow",), ())
 
     def test_a_tag_that_a_file_has_under_another_name_is_not_written(self, songs, library, write):
-        predict(library, PREDICTED | {"rock/pop": 0.9}, more=["rock/pop"], thresholds=[0.5])
-        assert not any(one.tag == "rock/pop" for one in outlined(library).tags)  # they have Rock
+        more = {"rock/pop": 0.9, "jazz/funk": 0.9}
+        predict(library, PREDICTED | more, more=[*more], thresholds=[0.5, 0.5])
+        tags = [one.tag for one in outlined(library).tags]
+        assert ("rock/pop" in tags, "jazz/funk" in tags) == (False, True)  # they have Rock
+        say(library, [("ann", "acid jazz", 1)])
+        assert "jazz/funk" not in [one.tag for one in outlined(library).tags]
+        say(library, [("ann", "acid jazz", -1)])
         write(songs["flac"], "--predicted", "--only", "rock/pop")
         assert read_tags(songs["flac"]).genre == OLD
         say(library, [("ann", "rap", 1)])
@@ -238,6 +243,7 @@ class TestRules:
             (["--field", "mood", "--default-field", "genre"], "mood and genre"),
             (["--alias", "=x"], "--alias"),
             (["--only", "guitr", "--dry-run"], "guitr.*Did you mean guitar"),
+            (["--features", "--people"], "Add --predicted"),
             (["--rules", "nowhere.toml"], "cannot be read"),
             ('colour = "red"', "colour"),
             ('ignore = "loud"', "a list of tags"),

@@ -53,6 +53,11 @@ def test_a_saved_search_finds_its_tracks_anew_and_its_changes_can_be_undone(sear
     assert library.changes.list(1)[0].summary == "search 'Evening' renamed to 'Night'"
     library.undo()
     assert library.run_search("Evening").hits
+    first = next(one.id for one in library.changes.list() if one.summary == "search 'A/B' saved")
+    library.rename_search("A/B", "AB")
+    with pytest.raises(LibraryError, match=r"Nothing of change .* can be undone"):
+        library.undo(first)
+    assert library.changes.get(first).undone_in_part_by is None
     for wrong, error in {
         ("rename_search", "Evening", "Way"): DataError,
         ("rename_search", "Evening", " "): DataError,
@@ -62,6 +67,8 @@ def test_a_saved_search_finds_its_tracks_anew_and_its_changes_can_be_undone(sear
     }.items():
         with pytest.raises(error):
             getattr(library, wrong[0])(*wrong[1:])
+    with pytest.raises(DataError, match="Name a folder"):
+        library.write_playlists(__file__)
     with pytest.raises(DataError, match="got minimum"):
         library.save_search("x", "jazz", minimum=0.3)
     library.save_search("Named", name="song", limit=3)

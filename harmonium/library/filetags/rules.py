@@ -43,7 +43,7 @@ class PlacedTag(NamedTuple):
     tag: str
     name: str  # what is written
     score: float
-    field: str | None  # None: no field is named for it
+    field: str | None  # None: it has no field
     refused: str  # why it is not written, or ""
 
 
@@ -135,9 +135,9 @@ class Rules:
             if not ignored.isdisjoint(keys):
                 refused = "on the ignore list"
             elif allowed is not None and allowed.isdisjoint(keys):
-                refused = "not on the whitelist"
+                refused = "not among the tags to write"
             elif where in (None, NOWHERE):
-                refused = "no field is named for it"
+                refused = "it has no field"
             yield PlacedTag(tag, name, score, None if where == NOWHERE else where, refused)
 
     def sort(

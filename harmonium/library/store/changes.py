@@ -247,15 +247,7 @@ class Changes(LibraryPart):
                 raise LibraryError(
                     f"Change {change_id} wrote to files; undoing it needs 'restore'."
                 )
-            n_keys, conflicts = _plan_opinions(connection, change_id)
-            here = changed_value.c.change_id == change_id
-            n_values = connection.scalar(sa.select(sa.func.count()).where(here))
-            if not n_keys and conflicts and not files and not n_values:
-                later = ", ".join(str(number) for number in sorted(conflicts))
-                raise LibraryError(
-                    f"Nothing of change {change_id} ({undone.command}) can be undone: later "
-                    f"changes ({later}) touched all of it. Undo those first."
-                )
+            conflicts = _plan_opinions(connection, change_id)
             if undone.undone_in_part_by is not None and undone.left is None:
                 report = UndoReport(undone.undone_in_part_by, 0, 0, Counter(), 0, {})
             else:
@@ -264,6 +256,16 @@ class Changes(LibraryPart):
                 ended, revived = _undo_opinions(connection, change_id, number)
                 report = UndoReport(number, ended, revived, conflicts, 0, {})
                 self._undo_values(connection, change_id, report)
+            if report.n_left and not report.n_done and not files:
+                later = ", ".join(map(str, sorted(report.conflicts)))
+                raise LibraryError(
+                    f"Nothing of change {change_id} ({undone.command}) can be undone: "
+                    + (
+                        f"later changes ({later}) touched all of it. Undo those first."
+                        if later
+                        else "all of it has changed since."
+                    )
+                )
             if not files or restore is None:
                 return _end_undo(connection, undone, report)
         n_restored = 0
@@ -349,18 +351,16 @@ FROM undo_key k JOIN opinion o ON {_SAME}
 WHERE o.ended_by = :change AND o.begun_by <> :change"""
 
 
-def _plan_opinions(connection: sa.Connection, number: int) -> tuple[int, Counter[int]]:
+def _plan_opinions(connection: sa.Connection, number: int) -> Counter[int]:
     """Put the triples that can be undone into the temporary table undo_key."""
-    # Returns how many there are, and later change → how many stay as it left them.
+    # Returns later change → how many stay as it left them.
     connection.exec_driver_sql("DROP TABLE IF EXISTS undo_key")
     connection.exec_driver_sql(_MAKE_KEYS % (number, number))
     connection.exec_driver_sql(f"CREATE INDEX undo_key_key ON undo_key ({', '.join(TRIPLE)})")
     if connection.dialect.name == "postgresql":
         connection.exec_driver_sql("ANALYZE undo_key")
     later = connection.execute(sa.text(_LATER), {"change": number}).all()
-    conflicts = _set_aside_touched(connection, number, later) if later else Counter[int]()
-    keys = connection.scalar(sa.text("SELECT count(*) FROM undo_key"))
-    return int(keys or 0), conflicts
+    return _set_aside_touched(connection, number, later) if later else Counter[int]()
 
 
 def _set_aside_touched(

@@ -41,7 +41,7 @@ def test_tags_go_to_their_fields_and_the_others_to_the_default_or_nowhere():
     assert found == {"genre": ["rock"], "mood": ["sad"], "grouping": ["Party"]}
     assert not left_out
     _, left_out = dataclasses.replace(rules, default_field=None).sort(["rock", "sad"])
-    assert left_out == [("rock", "no field is named for it")]
+    assert left_out == [("rock", "it has no field")]
 
 
 def test_lists_know_a_tag_by_its_name_and_by_its_alias():
