@@ -344,3 +344,10 @@ def test_a_folder_that_cannot_be_listed(folder, monkeypatch):
     monkeypatch.setattr(os, "scandir", scandir)
     assert names([folder], folder) == ["b/10.FLAC", "b/2.mp3", "c.Ogg"]
     assert find_audio([folder])[1] == {str(folder / "a"): "cannot be listed: Permission denied."}
+
+
+def test_names_of_any_kind(tmp_path):
+    odd = [os.fsdecode(b"\xff.mp3"), "two\nlines.mp3", "🎵.mp3"]
+    for name in odd:
+        (tmp_path / name).touch()
+    assert set(names([tmp_path], tmp_path)) == set(odd)

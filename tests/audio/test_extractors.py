@@ -256,3 +256,9 @@ USE, _ = PAGE.split("## Definitions")
 def test_every_parameter_of_audio_features_is_described(parameter):
     (row,) = re.findall(rf"^\| `{parameter}` \| (.*?) \|", USE, re.M)
     assert row.strip('"') == str(AudioFeatures().get_params()[parameter])
+
+
+def test_the_features_of_a_file_are_those_of_its_samples(path):
+    assert audio.features_of_file(path).tobytes() == audio.clip_features(music(), RATE).tobytes()
+    later = audio.features_of_file(path, start=2.0)
+    assert later.tobytes() == audio.clip_features(music()[2 * RATE :], RATE).tobytes()

@@ -299,3 +299,10 @@ def test_bands_that_hold_nothing_are_refused():
         paper.mel_filterbank(FeatureParameters(n_mels=300, frame_length=256))
     with pytest.raises(DataError, match="leave the band 'low' without a mel band"):
         paper.band_of_mel(FeatureParameters(band_edges=(50.0, 800.0, 3200.0)))
+
+
+def test_the_paper_has_189_and_200_features():
+    assert len(NAMES) == len(set(NAMES)) == 389
+    assert NAMES[17:19] == ["timbre: mean of MFCC 17", "timbre: variance of MFCC 0"]
+    assert NAMES[188:190] == ["timbre: variance of MFCC 17", "rhythm: low band, coefficient 0"]
+    assert NAMES[388] == "rhythm: high band, coefficient 49"

@@ -200,3 +200,9 @@ def test_the_likelihood_is_that_of_scikit_learn_with_shares_as_weights(values):
     certain = np.array([[1.0, 0.0]], np.float32)
     mistaken = calibration.log_likelihood(certain, 1 - certain)
     assert -1000 < mistaken < -50  # and so finite
+
+
+def test_predict_says_yes_as_often_as_it_is_true_of_the_validation_clips(fitted, held_out):
+    P, decisions = fitted.predict_proba(held_out.X), fitted.predict(held_out.X)
+    np.testing.assert_array_equal(decisions, fitted.thresholds_ <= P)
+    np.testing.assert_array_equal(decisions.sum(axis=0), held_out.Y.sum(axis=0))

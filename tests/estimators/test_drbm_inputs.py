@@ -298,3 +298,28 @@ def test_a_fit_that_is_refused_leaves_the_model_that_there_was(train, fitted):
         model.fit(train.X, train.Y[:, :3], eval_set=(train.X, wrong[:, :3]))
     np.testing.assert_array_equal(model.predict_proba(train.X), fitted.predict_proba(train.X))
     assert model.tags_.tolist() == [0, 1, 2, 3]
+
+
+def test_one_clip_is_not_enough_to_learn_from(train, fitted):
+    for X, Y in ((train.X[:1], train.Y[:1]), (train.X[:1], [["rock"]])):
+        with pytest.raises(ValueError, match=r"1 sample.*minimum of 2 is required by Disc"):
+            quick().fit(X, Y)
+    assert fitted.predict_proba(train.X[:1]).shape == (1, 4)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda X: changed(X, (3, 2), np.nan), "X contains NaN"),
+        (lambda X: X[:, :, None], "dim 3"),
+        (sparse.csr_matrix, "dense data is required"),
+    ],
+)
+def test_features_that_cannot_be_used(train, fitted, change, message):
+    """scikit-learn's own checks have more of them, for fit and predict."""
+    X = change(train.X)
+    uses = [partial(use, X) for use in (fitted.predict_proba, fitted.infer)]
+    uses += [partial(quick().partial_fit, X, train.Y)]
+    for use in (*uses, partial(quick().fit, *train, eval_set=(X, train.Y))):
+        with pytest.raises((ValueError, TypeError), match=message):
+            use()

@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import polars as pl
 import pytest
+import sqlalchemy as sa
 from command_line import run
 from small_library import fill
 from some_tracks import add_tracks, in_force, say
@@ -18,6 +19,8 @@ from harmonium.library.imports import (
     import_file_tags,
     import_table,
 )
+from harmonium.library.store.database import stored_path
+from harmonium.library.store.schema import track_copy
 from harmonium.library.store.tracks import EMPTY, NONE, SEVERAL, Track, TrackFinder
 
 ROLES = dict.fromkeys(("item", "artist", "title", "tag", "user", "value"))
@@ -448,3 +451,14 @@ def test_words_that_are_not_tags_are_ignored_and_a_library_may_change_the_list(l
     assert in_force(library)["me", 1, "other"] == 1
     done = run("import", "--from-files", "--dry-run", "-L", library.place)
     assert "1 track: Misc" in done.output
+
+
+def test_the_path_of_a_copy_means_the_track_that_it_is_a_copy_of(library):
+    one, two = library.tracks.put([Track("/m/a/x.mp3", "a"), Track("/m/y/c/x.mp3", "b")])
+    with library.begin() as connection:
+        values = {"track_id": one, "size": 1, "modified": 1} | stored_path("/m/c/x.mp3")
+        connection.execute(sa.insert(track_copy).values(values))
+        finder = TrackFinder(connection, ["/m"])
+    for path in ("/m/a/x.mp3", "/m/c/x.mp3", "c/x.mp3", "/m/c/../c/x.mp3"):
+        assert finder.match(path) == [one]
+    assert finder.match("y/c/x.mp3") == [two]

@@ -390,3 +390,15 @@ def test_a_file_is_read_for_one_digest_only(library, run, music, tmp_path, monke
     with Library.open(tmp_path / "other.db") as other:  # finds the features by their sound
         report = index(other, [music], extractor=LEVEL, engine="serial", cache=tmp_path / "cache")
     assert (report.extracted, report.cached) == (3, 3)
+
+
+def test_tracks_are_stored_and_tagged_while_others_are_still_read(library, run, music, monkeypatch):
+    monkeypatch.setattr(index_module, "_KEPT_SECONDS", 0)
+    key, done, had_features = extractor_key(LEVEL), [0], []
+
+    def stored():
+        have = library.tracks.with_features(library.tracks.ids(), extractor=key)
+        had_features.append((done[-1], len(have)))
+
+    run(music, stored=stored, progress=lambda n, _: done.append(n))
+    assert had_features[0] == (0, 1)  # then it is due again after a while

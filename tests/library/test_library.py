@@ -290,3 +290,9 @@ def test_two_that_write_tags_leave_whole_files_that_can_be_undone(place, tmp_pat
             if change.command == "write":
                 undo_change(library, change.id)
     assert [song.read_bytes() for song in songs] == before
+
+
+def test_where_there_is_no_library_none_is_left_behind(place, tmp_path):
+    with pytest.raises(LibraryError, match="no library at"):
+        Library.open(place, create=False)
+    assert list(tmp_path.iterdir()) == []

@@ -247,3 +247,48 @@ def test_few_tags_of_pure_noise_count_as_learnt_and_their_spread_is_the_error():
     assert 0.005 < scores.learnt.mean() < 0.035
     few = [fitting.score_tags(Y[:, j : j + 2], P[:, j : j + 2], folds) for j in range(0, 1000, 2)]
     assert np.mean([one.learnt for one in few]) < 0.01  # leaves room for the choice of settings
+
+
+def test_chance_is_not_learnt_and_gets_no_threshold():
+    rng = np.random.default_rng(1)
+    told = rng.random(200) < 0.3
+    Y = np.stack([told, rng.random(200) < 0.3], axis=1).astype(np.float32)
+    Y[:3, 0] = np.nan
+    P = np.stack([0.2 + 0.6 * told + 0.05 * rng.random(200), np.full(200, 0.3)], axis=1)
+    P = P.astype(np.float32)
+    scores = fitting.score_tags(Y, P)
+    assert scores.learnt.tolist() == [True, False]
+    assert scores.positives[0] + scores.negatives[0] == 197
+    thresholds = fitting.choose_thresholds(Y, P, scores)
+    assert 0.25 < thresholds[0] < 0.8
+    assert thresholds[1] == UNREACHABLE > P.max()
+
+
+@pytest.mark.parametrize(
+    ("share", "least", "most"),
+    [(0.72, 0.77, 0.81), (0.55, 0.75, 0.9)],
+    ids=["not right enough", "sure and wrong"],
+)
+def test_a_tag_that_says_nothing_seldom_passes(share, least, most):
+    rng = np.random.default_rng(2)
+    passed = 0
+    for _ in range(300):
+        y = (rng.random(300) < share).astype(np.float32)
+        p = rng.uniform(least, most, 300).astype(np.float32)
+        passed += threshold_for(fitting.make_curve(y, p), 0.8) < UNREACHABLE
+    assert passed / 300 < DOUBT + 0.07
+
+
+def test_tracks_that_go_together_do_not_pass_as_many():
+    """Three tracks of one artist are right or wrong together: nine of them are three examples."""
+    rng = np.random.default_rng(4)
+    artists = np.repeat(np.arange(100), 3)
+    passed = np.zeros(2)
+    for _ in range(300):
+        y = (rng.random(100) < 0.79).astype(np.float32)[artists]
+        p = (0.78 + 0.02 * rng.random(100)[artists]).astype(np.float32)
+        p += 1e-5 * rng.random(300, np.float32)
+        curves = [fitting.make_curve(y, p, groups) for groups in (artists.tolist(), None)]
+        passed += [threshold_for(curve, 0.8) < UNREACHABLE for curve in curves]
+    assert passed[0] / 300 < DOUBT + 0.07
+    assert passed[1] / 300 > 0.4

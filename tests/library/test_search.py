@@ -383,3 +383,22 @@ def test_words_that_are_not_tags_find_names_and_what_cannot_be_asked_is_refused(
         for text, options in questions:
             with pytest.raises(DataError, match=word):
                 library.search(text, **options)
+
+
+def test_tags_that_the_model_cannot_tell_are_what_people_say(world):
+    library, _, ids, _ = world
+    library.opinions.say("bob", int(ids[50]), present=["Bird Song"], change=new_change(library))
+    found = library.search("bird song")
+    assert [hit.track.id for hit in found.hits] == [int(ids[50])]
+    assert found.people_only == ["bird song"]
+    assert library.search(NOISE).people_only == [NOISE]
+
+
+def test_limits_missing_files_and_improbable_tracks(world):
+    library, _, _, _ = world
+    hits = library.search("rock", limit=100).hits
+    assert len(library.search("rock", limit=3).hits) == 3
+    library.tracks.set_state([hits[0].track.id], "missing")
+    assert library.search("rock", limit=3).hits == hits[1:4]
+    likely = library.search("rock", limit=100, min_probability=0.7).hits
+    assert likely == [hit for hit in hits[1:] if hit.probability >= 0.7]

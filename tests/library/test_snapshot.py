@@ -145,3 +145,11 @@ def test_threads_that_ask_for_parts_in_any_order_do_not_wait_for_each_other(tmp_
             for thread in threads:
                 thread.join(10)
             assert not any(thread.is_alive() for thread in threads), f"turn {turn}"
+
+
+def test_the_surest_tracks_are_put_in_order_as_they_are_needed(library):
+    found = library.snapshot().find(Question("mellow"))
+    assert found.score is not None
+    order = found.ids[np.argsort(-found.score, kind="stable")]
+    for begin, end in ((0, 3), (10, 30), (2, 4), (0, 1000)):
+        assert np.array_equal(found.ids[found.rows(begin, end)], order[begin:end])

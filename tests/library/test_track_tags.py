@@ -29,6 +29,7 @@ from harmonium.library.tags import (
     tag_map,
     why,
 )
+from harmonium.library.write import wanted_tags
 
 
 @pytest.fixture
@@ -257,3 +258,24 @@ def test_the_genres_of_files_go_with_what_a_person_says(library):
     more = triples(("bob", 3, "calm", 1))
     library.opinions.add_triples(more, change=small_library.new_change(library))
     assert said_together(library, ["rock", "calm"]).shape == (4, 2)
+
+
+def test_the_outline_of_writing_counts_what_would_be_written(view):
+    """Here no file has any tag, as far as the library knows."""
+    outline = view.library.outline_write(precision=0, rules={"ignore": ["mellow"]})
+    counts = {one.tag: one for one in outline.tags}
+    wanted, guessed = dict.fromkeys(counts, 0), 0
+    for track in view.ids.tolist():
+        said = view.verdicts.of_track(track)
+        p = view.predictions.rows(np.array([track]))[0]
+        for tag in wanted:
+            place = view.places.get(tag)
+            guess = place is not None and p[place] >= view.model.thresholds[place]
+            wanted[tag] += said.get(tag, guess)
+            guessed += guess and tag not in said and tag != "mellow"
+    assert {tag: one.n for tag, one in counts.items()} == wanted
+    assert not counts["mellow"].accepted
+    assert not any(one.elsewhere for one in outline.tags)  # all are learnt from this library
+    assert sum(one.n - one.n_said for one in outline.accepted) == guessed
+    written = wanted_tags(view.library, view.ids.tolist())
+    assert outline.tracks == sorted(one for one in written if set(written[one]) - {"mellow"})

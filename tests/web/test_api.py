@@ -160,6 +160,18 @@ def test_names_are_found_by_their_words_and_beside_tags(client):
     assert ids(name="50%_\\'") == set()
 
 
+def test_a_correction_moves_the_other_tags(client):
+    answer = client.post("tracks/40/complete", json={"yes": ["Rock"]}).json()
+    tags = {one["tag"]: one for one in answer["tags"]}
+    assert tags["rock"]["probability"] == 1
+    assert tags["jazz"]["probability"] < tags["jazz"]["before"]
+    assert answer["moved"][0] == "jazz"
+    nothing = client.post("tracks/40/complete", json={}).json()
+    for one in nothing["tags"]:
+        assert one["probability"] == pytest.approx(one["before"], abs=1e-4)
+    assert nothing["moved"] == []
+
+
 def test_what_is_said_is_kept_and_found(client):
     said = {"yes": ["Surf  Rock", "mellows"], "no": ["jazz"]}
     answer = client.post("tracks/50/say", json=said).json()

@@ -393,3 +393,13 @@ def test_a_table_with_other_or_nothing_as_the_genre_still_gives_moods(library, t
     assert labels(Rock="Jazz")["jazz"].sum() == 40  # told from the 20 others
     assert labels(Rock="")["jazz"].sum() == 20
     assert not np.isnan(labels(Rock='"Rock, Jazz"', Other="")["rock"]).any()  # not one of several
+
+
+def test_a_fit_from_files_is_that_of_the_same_rows_in_memory(tmp_path):
+    X, truth = small_library.world(60)
+    Y = truth.astype(np.float32)
+    new_table(tmp_path / "X.npy", *X.shape)[:] = X
+    sets = [TrainingSet(one, Y, np.arange(60), TAGS) for one in (tmp_path / "X.npy", X)]
+    there, here = (SMALL(examples)[0] for examples in sets)
+    assert there.held_out_.tobytes() == here.held_out_.tobytes()
+    assert there.to_bytes()[:8] == here.to_bytes()[:8]

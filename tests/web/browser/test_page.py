@@ -411,3 +411,9 @@ def test_a_token_signs_in_and_leaves_the_address(browser, music):
             page.get_by_label("Token").fill(token)
             page.keyboard.press("Enter")
             expect(page.get_by_role("heading", name=f"{N_TRACKS} tracks")).to_be_visible()
+
+
+def test_tags_over_time_come_from_the_server(page, address):
+    go(page, address, f"#/track/{track_of(address, 'Song 37')}")
+    page.get_by_role("button", name="Tags over time").click()
+    expect(page.locator(".course-bar")).to_have_count(1)  # 2.5 s are a single place
