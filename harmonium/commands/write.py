@@ -119,7 +119,7 @@ def write(
     }
     wants_predictions = predicted or not people
     if features and not wants_predictions:
-        raise DataError("--people leaves out --features, which are predicted. Add --predicted.")
+        raise DataError("--features are predictions, which --people leaves out. Drop --people.")
     with options.opened(library) as opened:
         if features:
             feature_place(opened.snapshot().model, "energy")  # fails if the model has no features

@@ -243,7 +243,7 @@ class TestRules:
             (["--field", "mood", "--default-field", "genre"], "mood and genre"),
             (["--alias", "=x"], "--alias"),
             (["--only", "guitr", "--dry-run"], "guitr.*Did you mean guitar"),
-            (["--features", "--people"], "Add --predicted"),
+            (["--features", "--people"], "Drop --people"),
             (["--rules", "nowhere.toml"], "cannot be read"),
             ('colour = "red"', "colour"),
             ('ignore = "loud"', "a list of tags"),
