@@ -256,15 +256,11 @@ class Changes(LibraryPart):
                 ended, revived = _undo_opinions(connection, change_id, number)
                 report = UndoReport(number, ended, revived, conflicts, 0, {})
                 self._undo_values(connection, change_id, report)
-            if report.n_left and not report.n_done and not files:
+            if report.conflicts and not report.n_done and not files:
                 later = ", ".join(map(str, sorted(report.conflicts)))
                 raise LibraryError(
-                    f"Nothing of change {change_id} ({undone.command}) can be undone: "
-                    + (
-                        f"later changes ({later}) touched all of it. Undo those first."
-                        if later
-                        else "all of it has changed since."
-                    )
+                    f"Nothing of change {change_id} ({undone.command}) can be undone: later "
+                    f"changes ({later}) touched all of it. Undo those first."
                 )
             if not files or restore is None:
                 return _end_undo(connection, undone, report)
