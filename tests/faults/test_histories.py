@@ -202,7 +202,14 @@ class History(RuleBasedStateMachine):
             Path(f"{path}.new").write_bytes(data)
             Path(f"{path}.new").replace(path)
         if data != found:
-            self.theirs[path] = {data}
+            self.give(path, data)
+
+    def give(self, path, data):
+        """Note what another program made of a file. If changes made the same, undo may go on."""
+        self.theirs[path] = known = {data}
+        pairs = [files[path] for files in self.files.values() if path in files]
+        for _ in pairs:
+            known |= {before for before, after in pairs if after in known}
 
     @rule(which=NUMBER)
     def edit_quietly(self, which):
@@ -215,7 +222,7 @@ class History(RuleBasedStateMachine):
         with path.open("r+b") as file:
             file.write(data)
         os.utime(path, ns=(about.st_atime_ns, about.st_mtime_ns))
-        self.theirs[str(path)] = {data}
+        self.give(str(path), data)
 
     @rule(which=NUMBER)
     def replace(self, which):
