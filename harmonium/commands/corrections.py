@@ -47,7 +47,8 @@ def learn(out: Output, library: Library) -> str | None:
     if not report.refreshed:
         return None
     used = sum(one.n_yes + one.n_no for one in report.tags if one.name in report.refreshed)
-    tags = ", ".join(library.spellings().get(tag, tag) for tag in report.refreshed)
+    spellings = library.spellings()
+    tags = ", ".join(spellings.get(tag, tag) for tag in report.refreshed)
     return f"Updated {tags} on all tracks from {counted(used, 'answer')} in {report.seconds:.1f} s."
 
 

@@ -70,12 +70,13 @@ def smooth(
     layout: Any = {"header": not no_header, "delimiter": delimiter, "encoding": encoding}
     columns: dict[str, Any] = {"user": column(user), "item": column(item), "tag": column(tag)}
     read = read_triples(triples, **columns, **layout, aliases=aliases, normalise=not as_spelt)
-    place: Any = None
+    rows = None
     if track is not None:
-        place = triples, {"item": columns["item"], "track": column(track)}
+        named: Any = {"item": columns["item"], "track": column(track)}
+        rows = read_rows(triples, named, **layout)
     elif tracks is not None:
-        place, layout = (tracks, {"item": "item", "track": "track"}), {}
-    track_of = place and read_rows(*place, **layout).usable().mapping("item", "track")
+        rows = read_rows(tracks, {"item": "item", "track": "track"})
+    track_of = None if rows is None else rows.usable().mapping("item", "track")
     out = Output()
     _say_sizes(out, read, track_of, tags)
     began = time.perf_counter()

@@ -100,7 +100,9 @@ class GradientTagger(TagClassifier):
         is 0, or less than 20 clips, training uses all clips, for ``max_epochs``.""",
         default=0.1,
     )
-    optimizer: Literal["adam", "sgd"] = parameter("Adam, or gradient descent.", default="adam")
+    optimizer: Literal["adam", "sgd"] = parameter(
+        "Adam, or stochastic gradient descent.", default="adam"
+    )
     momentum: Share = parameter("Decay of the optimizer's running mean of gradients.", default=0.9)
     averaging: NotNegative = parameter(
         "Number of epochs, roughly, over which parameters are averaged; 0 turns it off.",

@@ -821,7 +821,7 @@ class _Connections(threading.local):
     reader: sa.Connection | None = None  # of `reading`
 
 
-_KINDS = {EXTRACTOR: str, CURRENT: int}  # of settings without a default
+_TYPES = {EXTRACTOR: str, CURRENT: int}  # of settings without a default
 
 
 class LibrarySettings(database.LibraryPart):
@@ -832,8 +832,8 @@ class LibrarySettings(database.LibraryPart):
         with self._library.connect() as connection:
             text = connection.scalar(sa.select(setting.c.value).where(setting.c.key == key))
         value = default if text is None else database.stored_json(text)
-        kind = _KINDS.get(key, object) if default is None else type(default)
-        if value is not None and not isinstance(value, kind):
+        expected = _TYPES.get(key, object) if default is None else type(default)
+        if value is not None and not isinstance(value, expected):
             raise database.damaged(f"the setting {key} is {text}")
         return value
 

@@ -182,15 +182,17 @@ def describe(data: Dataset, *, n_tags: int = 10) -> dict[str, Any]:
     per_tag = np.bincount(counts.matrix.indices[is_positive], minlength=len(data.tags))
     top = pl.DataFrame({"tag": data.tags, "positive": per_tag})
     top = top.sort(["positive", "tag"], descending=[True, False])
-    few_to_many = None if listeners is None else [int(listeners.min()), int(listeners.max())]
+    extremes = None if listeners is None else [int(listeners.min()), int(listeners.max())]
     return {
-        **{name: getattr(info, name) for name in ("name", "title", "summary")},
+        "name": data.name,
+        "title": info.title,
+        "summary": info.summary,
         "items": len(data),
         "tags": len(data.tags),
         "features": None if data.features is None else data.features.shape[1],
         "triples": None if triples is None else len(triples),
         "users": None if triples is None else len(triples.users),
-        "listeners_per_item": few_to_many,
+        "listeners_per_item": extremes,
         "tracks": None if data.tracks is None else data.tracks.n_unique(),
         "artists": None if data.artists is None else data.artists.n_unique(),
         "audio_files": 0 if data.audio is None else len(data.audio),
@@ -198,7 +200,9 @@ def describe(data: Dataset, *, n_tags: int = 10) -> dict[str, Any]:
         "rule": rule,
         "labels": {"positive": positive, "negative": negative, "unknown": unknown},
         "top_tags": top.head(n_tags).to_dicts(),
-        **{name: getattr(info, name) for name in ("citation", "licence", "homepage")},
+        "citation": info.citation,
+        "licence": info.licence,
+        "homepage": info.homepage,
     }
 
 
