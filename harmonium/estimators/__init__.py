@@ -4,30 +4,31 @@ Each is loaded when first used, so that reading a model's description loads neit
 scikit-learn.
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from harmonium.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from harmonium.estimators.linear import ChainTagger as ChainTagger
-    from harmonium.estimators.linear import CooccurrenceTagger as CooccurrenceTagger
+    from harmonium.estimators.completers import ChainTagger as ChainTagger
+    from harmonium.estimators.completers import CooccurrenceTagger as CooccurrenceTagger
+    from harmonium.estimators.completers import NaiveBayesTagger as NaiveBayesTagger
     from harmonium.estimators.linear import LogisticTagger as LogisticTagger
-    from harmonium.estimators.linear import NaiveBayesTagger as NaiveBayesTagger
     from harmonium.estimators.networks import DiscriminativeRBM as DiscriminativeRBM
     from harmonium.estimators.networks import GenerativeRBM as GenerativeRBM
     from harmonium.estimators.networks import MLPTagger as MLPTagger
     from harmonium.estimators.smoother import TagSmoother as TagSmoother
     from harmonium.estimators.svm import SVMTagger as SVMTagger
+    from harmonium.estimators.tag_rbm import TagRBM as TagRBM
 
-_LINEAR = ("ChainTagger", "CooccurrenceTagger", "LogisticTagger", "NaiveBayesTagger")
-_MODULES = {
-    **dict.fromkeys(_LINEAR, "linear"),
-    **dict.fromkeys(("DiscriminativeRBM", "GenerativeRBM", "MLPTagger"), "networks"),
-    **{"SVMTagger": "svm", "TagSmoother": "smoother"},
+_NAMES = {
+    "completers": ["ChainTagger", "CooccurrenceTagger", "NaiveBayesTagger"],
+    "linear": ["LogisticTagger"],
+    "networks": ["DiscriminativeRBM", "GenerativeRBM", "MLPTagger"],
+    "smoother": ["TagSmoother"],
+    "svm": ["SVMTagger"],
+    "tag_rbm": ["TagRBM"],
 }
-__all__ = sorted(_MODULES)
+__all__ = sorted(name for names in _NAMES.values() for name in names)
 
-
-def __getattr__(name: str) -> Any:
-    if name in _MODULES:
-        return getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)
-    raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
+if not TYPE_CHECKING:
+    __getattr__ = lazy_names(__name__, _NAMES)

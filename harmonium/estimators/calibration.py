@@ -1,6 +1,4 @@
-"""Evaluation on held-out clips: scores, thresholds, and calibration of probabilities.
-
-A label that is a probability p counts as p positives and 1 - p negatives.
+"""Calibration: the correction of a model's probabilities, learnt from held-out clips.
 
 The correction is for probabilities that are too low, too high, overconfident or underconfident. The
 log-odds of tag j become
@@ -11,83 +9,85 @@ with t the fraction of the clip's tags that are observed. Among clips with equal
 tags, it is one increasing function per tag, so the order of the clips, and with it the AUC, does
 not change. It is fitted by penalised maximum likelihood: a_j and b_j are pulled towards their means
 and everything towards no correction, so that a tag with few known clips is corrected like the
-others, and a few clips correct little. Neither JAX nor scikit-learn is needed.
+others, and a few clips correct little. A label that is a probability p counts as p positives and
+1 - p negatives.
+
+NumPy is enough to import this, and to correct.
 """
 
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
-from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
-from harmonium.arrays import Doubles, Floats, Places
-from harmonium.estimators import model_files
+from harmonium.arrays import Arrays, Doubles, Floats, Places
+from harmonium.estimators.model_files import finite_array
+from harmonium.logistic import limited_log_odds, sigmoid, softplus
 
 # prior standard deviations of a_j and of b_j about their means
-TAG_OFFSET_SPREAD, TAG_SLOPE_SPREAD = 0.5, 0.25
+TAG_OFFSET_SPREAD = 0.5
+TAG_SLOPE_SPREAD = 0.25
 # and of (mean of a_j, α, α') about 0 and of (mean of b_j - 1, β, β')
-OFFSET_SPREAD, SLOPE_SPREAD = 1.0, 0.25
+OFFSET_SPREAD = 1.0
+SLOPE_SPREAD = 0.25
+
+MIN_SLOPE = 0.1  # smallest slope of the correction, so that it never reverses the order of clips
+MAX_STEPS = 50  # of Newton's method
+TOLERANCE = 1e-10  # of the objective, at which it has converged
+MIN_SCALE = 1e-6  # of a step
 
 
-def is_rankable(Y: Floats) -> bool:
-    """Whether some tag has both a positive and a negative, so that an AUC is defined."""
-    return bool((_pairs(Y) > 0).any())
+class Recalibration(NamedTuple):
+    """The correction of probabilities."""
+
+    offsets: Doubles  # (C,) a_j
+    slopes: Doubles  # (C,) b_j
+    observed_offsets: Doubles  # (2,) α, α'
+    observed_slopes: Doubles  # (2,) β, β'
+
+    def __call__(self, P: Floats, observed: Doubles | None = None) -> Floats:
+        """Corrected probabilities, (N, C); ``observed`` (N,) is each clip's observed fraction."""
+        if observed is None:
+            observed = np.zeros(len(P))
+        Z = observed_columns(observed)[:, 1:]
+        slope = self.slopes + (Z @ self.observed_slopes)[:, None]
+        offset = self.offsets + (Z @ self.observed_offsets)[:, None]
+        log_odds = offset + np.maximum(slope, MIN_SLOPE) * limited_log_odds(P)
+        return sigmoid(log_odds).astype(np.float32)
+
+    def arrays(self) -> Arrays:
+        """The correction in the form of a model file."""
+        return {
+            "recalibration.offsets": self.offsets,
+            "recalibration.slopes": self.slopes,
+            "recalibration.told_offsets": self.observed_offsets,
+            "recalibration.told_slopes": self.observed_slopes,
+        }
 
 
-def mean_auc(Y: Floats, S: Floats) -> float:
-    """Mean over tags of the AUC of scores S (N, C) for labels Y (N, C)."""
-    if not model_files.is_soft(Y):
-        from harmonium.evaluation import auc_per_tag  # this loads SciPy
-
-        return auc_per_tag(Y, S).mean
-    pairs = _pairs(Y)
-    won = [_pairs_won(y, s) for y, s in zip(Y.T, S.T, strict=True)]
-    return float(np.mean(np.array(won)[pairs > 0] / pairs[pairs > 0]))
-
-
-def log_likelihood(Y: Floats, P: Floats) -> float:
-    """Mean of y log p + (1 - y) log(1 - p) over the known labels; P is (N, C) probabilities."""
-    tiny = np.finfo(np.float32).tiny
-    terms = Y * np.log(np.maximum(P, tiny)) + (1 - Y) * np.log(np.maximum(1 - P, tiny))
-    return float(np.mean(terms[~np.isnan(Y)]))
+def stored_recalibration(arrays: Arrays, n_tags: int) -> Recalibration | None:
+    """The correction among the arrays of a model file; None if it has none."""
+    if "recalibration.offsets" not in arrays:
+        return None
+    recalibration = Recalibration(
+        offsets=finite_array(arrays, "recalibration.offsets"),
+        slopes=finite_array(arrays, "recalibration.slopes"),
+        observed_offsets=finite_array(arrays, "recalibration.told_offsets"),
+        observed_slopes=finite_array(arrays, "recalibration.told_slopes"),
+    )
+    if [part.shape for part in recalibration] != [(n_tags,), (n_tags,), (2,), (2,)]:
+        raise ValueError("its recalibration does not fit its tags")
+    return recalibration
 
 
-def _pairs(Y: Floats) -> Doubles:
-    """Expected pairs Σ_{i≠k} y_ij (1 - y_kj) of a positive and a negative of each tag, (C,)."""
-    known = ~np.isnan(Y)
-    p = np.where(known, Y, 0.0).astype(np.float64)
-    q = known - p
-    return np.maximum(p.sum(axis=0) * q.sum(axis=0) - (p * q).sum(axis=0), 0.0)
+def observed_fraction(Y: Floats) -> Doubles:
+    """The fraction of each clip's tags that are known, (N,), of (N, C) with NaN for unknown."""
+    return np.mean(~np.isnan(Y), axis=1, dtype=np.float64)
 
 
-def _pairs_won(y: Floats, s: Floats) -> float:
-    """Σ_{i≠k} y_i (1 - y_k) [s_i > s_k], equal scores counting half; of one tag."""
-    known = ~np.isnan(y)
-    p, (values, place) = y[known].astype(np.float64), np.unique(s[known], return_inverse=True)
-    positive = np.bincount(place, weights=p, minlength=len(values))
-    negative = np.bincount(place, weights=1 - p, minlength=len(values))
-    below = np.cumsum(negative) - negative
-    return float(positive @ (below + negative / 2) - (p * (1 - p)).sum() / 2)
-
-
-def matching_thresholds(Y: Floats, P: Floats) -> Doubles:
-    """For each tag, the threshold that as many scores reach as there are positive labels; (C,).
-
-    So a model says yes as often as it is true, and precision equals recall. Y is (N, C): a label
-    that is a probability p counts as p positives, and unknown labels are left out. P is (N, C)
-    scores from 0 to 1; equal scores all reach a threshold or none do, whichever is nearer. A
-    threshold lies halfway between two scores, and is 0.5 without positives.
-    """
-    thresholds = np.full(Y.shape[1], 0.5)
-    for j, (y, p) in enumerate(zip(Y.T, P.T, strict=True)):
-        known = ~np.isnan(y)
-        scores, counts = np.unique(p[known].astype(np.float64), return_counts=True)
-        reach = np.append(np.cumsum(counts[::-1])[::-1], 0)  # each score, and one above all
-        n = round(float(y[known].sum()))
-        if n:
-            bounds, at = np.concatenate([[0.0], scores, [1.0]]), np.argmin(np.abs(reach - n))
-            thresholds[j] = (bounds[at] + bounds[at + 1]) / 2
-    return thresholds
+def observed_columns(fraction: Doubles) -> Doubles:
+    """(1, [some tag is observed], t) of each clip, (N, 3), from the observed fractions t."""
+    return np.column_stack([np.ones(len(fraction)), fraction > 0, fraction])
 
 
 class Question(NamedTuple):
@@ -106,9 +106,15 @@ def half_observed(Y: Floats) -> Floats:
 
 def one_observed(Y: Floats) -> Floats:
     """One random true tag of each clip that has one, the same in every call; else NaN."""
-    place = np.argmax(np.where(Y > 0.5, np.random.default_rng(0).random(Y.shape), -1.0), axis=1)
-    first = np.arange(Y.shape[1]) == place[:, None]
-    return np.where(first & (Y > 0.5), np.float32(1), np.float32(np.nan))
+    is_true = Y > 0.5
+    draws = np.where(is_true, np.random.default_rng(0).random(Y.shape), -1.0)
+    is_drawn = np.arange(Y.shape[1]) == np.argmax(draws, axis=1)[:, None]
+    return np.where(is_drawn & is_true, np.float32(1), np.float32(np.nan))
+
+
+def ask_by_features(P: Floats, Y: Floats) -> list[Question]:
+    """What a model says from features alone, P (N, C), about clips with labels Y."""
+    return [Question(P=P, Y=Y, observed=np.zeros(len(Y)), weight=np.ones(len(Y)))]
 
 
 def ask(complete: Callable[[Floats], Floats], Y: Floats) -> list[Question]:
@@ -120,71 +126,110 @@ def ask(complete: Callable[[Floats], Floats], Y: Floats) -> list[Question]:
     One true tag is drawn for each clip that has one. A tag is drawn more often on clips with few
     other tags, so each clip counts in proportion to its number of true tags.
     """
-    nothing, alike = np.full(Y.shape, np.nan, np.float32), np.ones(len(Y))
-    questions = [Question(complete(nothing), Y, np.zeros(len(Y)), alike)]
+    nothing = np.full(Y.shape, np.nan, np.float32)
+    alike = np.ones(len(Y))
     n_true = (Y > 0.5).sum(axis=1).astype(np.float64)
-    of_true = n_true if n_true.any() else alike
-    for observed, weight in ((one_observed(Y), of_true), (np.round(half_observed(Y)), alike)):
-        fraction = model_files.observed_fraction(observed)
-        # a clip without observed tags belongs to the first question
-        asked = np.where(np.isnan(observed) & (fraction > 0)[:, None], Y, np.float32(np.nan))
-        questions.append(Question(complete(observed), asked, fraction, weight))
-    return questions
+    by_true_tags = n_true if n_true.any() else alike
+    return [
+        *ask_by_features(complete(nothing), Y),
+        _ask_with(one_observed(Y), complete, Y, by_true_tags),
+        _ask_with(np.round(half_observed(Y)), complete, Y, alike),
+    ]
+
+
+def _ask_with(
+    observed: Floats, complete: Callable[[Floats], Floats], Y: Floats, weight: Doubles
+) -> Question:
+    """What a model says with some tags observed about the others."""
+    fraction = observed_fraction(observed)
+    # a clip without observed tags belongs to the question without any
+    is_asked = np.isnan(observed) & (fraction > 0)[:, None]
+    return Question(
+        P=complete(observed),
+        Y=np.where(is_asked, Y, np.float32(np.nan)),
+        observed=fraction,
+        weight=weight,
+    )
 
 
 def joined(asked: Sequence[Sequence[Question]]) -> list[Question]:
     """The questions of several folds, with those of one kind combined."""
     return [
-        Question(*map(np.concatenate, zip(*alike, strict=True)))
+        Question(
+            P=np.concatenate([question.P for question in alike]),
+            Y=np.concatenate([question.Y for question in alike]),
+            observed=np.concatenate([question.observed for question in alike]),
+            weight=np.concatenate([question.weight for question in alike]),
+        )
         for alike in zip(*asked, strict=True)
     ]
 
 
 def correct_folds(
     asked: Sequence[Sequence[Question]], held: Sequence[Places], P: Floats
-) -> model_files.Recalibration:
+) -> Recalibration:
     """Correct P (N, C) in place, each fold by the other folds; returns the correction from all."""
-    for fold, own in enumerate(held):
-        P[own] = fit_recalibration(joined([*asked[:fold], *asked[fold + 1 :]]))(P[own])
+    for fold, rows in enumerate(held):
+        others = [*asked[:fold], *asked[fold + 1 :]]
+        P[rows] = fit_recalibration(joined(others))(P[rows])
     return fit_recalibration(joined(asked))
 
 
-@threadpool_limits.wrap(limits=1)  # several threads take longer for small matrices
-def fit_recalibration(questions: Sequence[Question]) -> model_files.Recalibration:
+def fit_recalibration(questions: Sequence[Question]) -> Recalibration:
     """The correction that fits the questions, each of which has the same weight."""
-    Z = np.vstack([model_files.observed_columns(q.observed) for q in questions])  # (M, 3)
-    L = np.vstack([model_files.limited_log_odds(q.P) for q in questions])  # (M, C)
-    Y = np.vstack([q.Y for q in questions]).astype(np.float64)
-    weight = np.concatenate([q.weight / np.mean(q.weight) for q in questions])
-    known = ~np.isnan(Y) * weight[:, None] / len(questions)  # the same clips, asked several times
-    Y, n_tags = np.nan_to_num(Y), L.shape[1]
-    # θ = (each tag's offset and slope, about their means; mean, α, α'; mean slope, β, β')
-    centre = np.r_[np.zeros(2 * n_tags + 3), 1.0, 0.0, 0.0]
-    spreads = TAG_OFFSET_SPREAD, TAG_SLOPE_SPREAD, OFFSET_SPREAD, SLOPE_SPREAD
+    from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
+
+    with threadpool_limits(limits=1):  # several threads take longer for small matrices
+        return _fit(questions)
+
+
+class _Data(NamedTuple):
+    """The answers to all questions together."""
+
+    Z: Doubles  # (M, 3), of each clip: 1, whether some tag is observed, and the fraction
+    L: Doubles  # (M, C), log-odds before the correction
+    Y: Doubles  # (M, C), 0 where unknown
+    weight: Doubles  # (M, C), 0 where unknown
+
+    def corrected(self, theta: Doubles) -> Doubles:
+        """Log-odds after the correction, (M, C)."""
+        n_tags = self.L.shape[1]
+        a = theta[:n_tags]
+        b = theta[n_tags : 2 * n_tags]
+        shift = self.Z @ theta[-6:-3]
+        slope = self.Z @ theta[-3:]
+        return a + shift[:, None] + (b + slope[:, None]) * self.L
+
+
+def _fit(questions: Sequence[Question]) -> Recalibration:
+    """Newton's method on the penalised likelihood.
+
+    θ is each tag's offset and slope, about their means; the mean offset, α, α'; and the mean slope,
+    β, β'.
+    """
+    data = _data(questions)
+    n_tags = data.L.shape[1]
+    centre = np.concatenate([np.zeros(2 * n_tags + 3), [1.0, 0.0, 0.0]])
+    spreads = [TAG_OFFSET_SPREAD, TAG_SLOPE_SPREAD, OFFSET_SPREAD, SLOPE_SPREAD]
     precision = np.repeat(spreads, [n_tags, n_tags, 3, 3]) ** -2.0
 
-    def corrected(theta: Doubles) -> Doubles:
-        a, b = theta[:n_tags], theta[n_tags : 2 * n_tags]
-        shift, slope = Z @ theta[-6:-3], Z @ theta[-3:]
-        return a + shift[:, None] + (b + slope[:, None]) * L
-
     def loss(theta: Doubles) -> float:
-        s = corrected(theta)
-        fit = np.sum(known * (np.logaddexp(0, s) - Y * s))
+        s = data.corrected(theta)
+        fit = np.sum(data.weight * (softplus(s) - data.Y * s))
         return float(fit + 0.5 * np.sum(precision * (theta - centre) ** 2))
 
     theta = centre
-    for _ in range(50):  # Newton's method
-        P = model_files.sigmoid(corrected(theta))
+    for _ in range(MAX_STEPS):
         pull = precision * (theta - centre)
-        gradient, step = _newton_step(known * (P - Y), known * P * (1 - P), Z, L, pull, precision)
-        if gradient @ step < 1e-10:
+        gradient, step = _newton_step(data, theta, pull, precision)
+        if gradient @ step < TOLERANCE:
             break
-        value, scale = loss(theta), 1.0
-        while loss(theta - scale * step) > value and scale > 1e-6:
+        value = loss(theta)
+        scale = 1.0
+        while loss(theta - scale * step) > value and scale > MIN_SCALE:
             scale /= 2  # the loss is convex: a shorter step lowers it
         theta = theta - scale * step
-    return model_files.Recalibration(
+    return Recalibration(
         offsets=theta[:n_tags] + theta[-6],
         slopes=theta[n_tags : 2 * n_tags] + theta[-3],
         observed_offsets=theta[-5:-3],
@@ -192,29 +237,63 @@ def fit_recalibration(questions: Sequence[Question]) -> model_files.Recalibratio
     )
 
 
+def _data(questions: Sequence[Question]) -> _Data:
+    Y = np.vstack([question.Y for question in questions]).astype(np.float64)
+    weight = np.concatenate([question.weight / np.mean(question.weight) for question in questions])
+    return _Data(
+        Z=np.vstack([observed_columns(question.observed) for question in questions]),
+        L=np.vstack([limited_log_odds(question.P) for question in questions]),
+        Y=np.nan_to_num(Y),
+        # the questions are about the same clips, so together they count as one
+        weight=~np.isnan(Y) * weight[:, None] / len(questions),
+    )
+
+
 def _newton_step(
-    residual: Doubles, weight: Doubles, Z: Doubles, L: Doubles, pull: Doubles, precision: Doubles
+    data: _Data, theta: Doubles, pull: Doubles, precision: Doubles
 ) -> tuple[Doubles, Doubles]:
     """The gradient in θ, of length 2C + 6, and the Hessian's inverse times it.
 
     The Hessian is an arrow: a tag's offset and slope interact with each other (A, 2 × 2 per tag)
     and with the six shared numbers (B, D), but not with other tags'.
     """
-    n, r, w = L.shape[1], residual * L, weight * L
-    gradient = pull + np.concatenate(
-        [part.sum(axis=0) for part in (residual, r)]
-        + [part.sum(axis=1) @ Z for part in (residual, r)]
+    Z = data.Z
+    L = data.L
+    n_tags = L.shape[1]
+    P = sigmoid(data.corrected(theta))
+    residual = data.weight * (P - data.Y)
+    curvature = data.weight * P * (1 - P)
+
+    by_tag = [residual.sum(axis=0), (residual * L).sum(axis=0)]
+    shared = [residual.sum(axis=1) @ Z, (residual * L).sum(axis=1) @ Z]
+    gradient = pull + np.concatenate(by_tag + shared)
+
+    plain = curvature  # in an offset
+    once = curvature * L  # in an offset and a slope
+    twice = once * L  # in a slope
+    A = np.array(
+        [
+            [plain.sum(axis=0) + precision[:n_tags], once.sum(axis=0)],
+            [once.sum(axis=0), twice.sum(axis=0) + precision[n_tags : 2 * n_tags]],
+        ]
     )
-    parts = (weight, w, w * L)
-    plain, once, twice = (part.sum(axis=0) for part in parts)
-    A = np.array([[plain + precision[:n], once], [once, twice + precision[n : 2 * n]]])
-    plain, once, twice = (part.T @ Z for part in parts)
-    B = np.stack([np.hstack([plain, once]), np.hstack([once, twice])], axis=1)  # (C, 2, 6)
-    plain, once, twice = (Z.T @ (part.sum(axis=1)[:, None] * Z) for part in parts)
-    D = np.block([[plain, once], [once.T, twice]]) + np.diag(precision[2 * n :])
-    own, rest = gradient[: 2 * n].reshape(2, n).T, gradient[2 * n :]
-    solved = np.linalg.solve(A.transpose(2, 0, 1), np.dstack([B, own]))  # (C, 2, 7)
-    schur = D - np.einsum("cki,ckj->ij", B, solved[:, :, :6])
-    shared = np.linalg.solve(schur, rest - np.einsum("cki,ck->i", B, solved[:, :, 6]))
-    own = solved[:, :, 6] - solved[:, :, :6] @ shared
-    return gradient, np.concatenate([own.T.ravel(), shared])
+    B = np.stack(  # (C, 2, 6)
+        [np.hstack([plain.T @ Z, once.T @ Z]), np.hstack([once.T @ Z, twice.T @ Z])], axis=1
+    )
+
+    def over_tags(curvature: Doubles) -> Doubles:
+        return Z.T @ (curvature.sum(axis=1)[:, None] * Z)
+
+    D = np.block(
+        [[over_tags(plain), over_tags(once)], [over_tags(once).T, over_tags(twice)]]
+    ) + np.diag(precision[2 * n_tags :])
+
+    of_tags = gradient[: 2 * n_tags].reshape(2, n_tags).T  # (C, 2)
+    of_shared = gradient[2 * n_tags :]
+    solved = np.linalg.solve(A.transpose(2, 0, 1), np.dstack([B, of_tags]))  # (C, 2, 7)
+    by_shared = solved[:, :, :6]
+    alone = solved[:, :, 6]
+    schur = D - np.einsum("cki,ckj->ij", B, by_shared)
+    shared_step = np.linalg.solve(schur, of_shared - np.einsum("cki,ck->i", B, alone))
+    tag_step = alone - by_shared @ shared_step
+    return gradient, np.concatenate([tag_step.T.ravel(), shared_step])

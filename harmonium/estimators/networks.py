@@ -1,33 +1,42 @@
 """The models with hidden units: the RBMs and the multi-layer perceptron."""
 
 from abc import abstractmethod
-from typing import Any, Literal
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from joblib import effective_n_jobs
-from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from numpy.typing import NDArray
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from harmonium.arrays import Doubles, Floats, Ids, Rng
 from harmonium.errors import DataError
-from harmonium.estimators import model_files
-from harmonium.estimators.calibration import Question, ask
-from harmonium.estimators.classifier import ScaleFeatures, base_log_odds
-from harmonium.estimators.gradient_tagger import GradientTagger, LabelledClips, single_precision
-from harmonium.parameters import Count, Jobs, NotNegative, Share, estimator, parameter
-from harmonium.rbm import gradients
-from harmonium.rbm.belief import fits
-from harmonium.rbm.inference import (
-    MAX_UNITS,
-    Diagnostics,
-    Inference,
-    InferenceOptions,
-    infer,
-    marginals,
+from harmonium.estimators.architecture import (
+    NetworkArchitecture,
+    Parameters,
+    single_precision,
 )
+from harmonium.estimators.calibration import observed_fraction
+from harmonium.estimators.gradient_tagger import GradientTagger
+from harmonium.estimators.rbm_architecture import (
+    TAG_WEIGHTS,
+    RBMArchitecture,
+    conditional,
+    first_feature_weights,
+)
+from harmonium.estimators.rbm_parameters import InferenceParameters, LikelihoodParameters
+from harmonium.estimators.scaling import ScaleFeatures
+from harmonium.estimators.tables import ClipTable
+from harmonium.estimators.targets import base_log_odds, read_more_targets
+from harmonium.logistic import mean_probabilities
+from harmonium.parameters import Count, NotNegative, estimator, parameter
+from harmonium.rbm.annealing import LogLikelihoods, log_likelihoods
+from harmonium.rbm.decisions import decide
+from harmonium.rbm.gradients import Gradient
+from harmonium.rbm.inference import Diagnostics, Inference, InferenceOptions, predicted
 from harmonium.rbm.model import Params, compiled, refuse_fork
 from harmonium.rbm.other_models import (
     Hybrid,
@@ -37,14 +46,17 @@ from harmonium.rbm.other_models import (
     joint_sweep,
     mlp_logits,
 )
-from harmonium.rbm.training import Penalty, Tree
+from harmonium.scikit_learn import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
-Training = Literal["cd", "mean_field", "lbp", "pl", "multi_prediction"]
-InferenceMethod = Literal["auto", "lbp", "mean_field", "gibbs", "exact"]
+# hidden units, and the standard deviation of W at the start, for words and for other features
+N_HIDDEN = 100
+N_HIDDEN_OF_WORDS = 300
+INIT_SCALE = 0.3
+INIT_SCALE_OF_WORDS = 1.0
 
 
 @estimator
-class RBMTagger(GradientTagger):
+class RBMTagger(InferenceParameters, GradientTagger):
     """Base of the RBMs: p(y | x) is inferred, and some of y may be known."""
 
     n_hidden: Count | None = parameter(
@@ -57,26 +69,6 @@ class RBMTagger(GradientTagger):
         0.3, or 1 for words.""",
         default=None,
     )
-    inference: InferenceMethod = parameter(
-        """How p(y_j = 1 | x) is computed: by loopy belief propagation, mean field, Gibbs sampling,
-        or enumeration ("exact", for at most 20 hidden units or 20 tags). "auto" is mean field for a
-        model trained by "multi_prediction", and belief propagation for all others.""",
-        default="auto",
-    )
-    inference_steps: Count | None = parameter(
-        """Iterations, or sweeps of each of 8 chains for "gibbs". None means 20, or the steps of
-        training for mean field after "multi_prediction".""",
-        default=None,
-    )
-    damping: Share = parameter(
-        """Share of the old message that loopy belief propagation keeps, in training and prediction;
-        in [0, 1).""",
-        default=0.5,
-    )
-    tolerance: NotNegative = parameter(
-        "Inference has converged when none of a clip's probabilities changes by more.", default=1e-3
-    )
-    n_jobs: Jobs | None = parameter("Threads that predict; None: 1; -1: all cores.", default=None)
     l2_tags: NotNegative | None = parameter(
         """Strength of the ℓ2 penalty on U, the weights between tags and hidden units; None means
         ``l2``, which otherwise applies to W alone.""",
@@ -87,9 +79,9 @@ class RBMTagger(GradientTagger):
     def params_(self) -> Params:
         """The parameters for raw features: σ(c + Wx + Uy) with x a row of X."""
         self._check_linear_in_features("params_")
-        U, W, V, c, d = Params(*self._params[:5])
+        U, W, V, c, d = conditional(self._params)
         W = W / self._scaling.scale
-        return Params(U, W, V, c - W @ self._scaling.mean, d)
+        return Params(U=U, W=W, V=V, c=c - W @ self._scaling.mean, d=d)
 
     def complete(self, X: Any, y: Any) -> Floats:
         """p(y_j = 1 | x, the known tags), shape (n_clips, n_tags).
@@ -97,11 +89,11 @@ class RBMTagger(GradientTagger):
         ``y`` is (n_clips, n_tags) with NaN for the tags to infer; tag → 0 or 1 for all clips, as in
         ``{"sad": 1}``; or a list of true tags for each clip. Known tags come back as given.
         """
-        found = self.infer(X, y).y
+        P = self.infer(X, y).y
         if self.recalibration_ is None:
-            return found
-        known = self._known(found, y)
-        corrected = self.recalibration_(found, model_files.observed_fraction(known))
+            return P
+        known = self._known(P, y)
+        corrected = self.recalibration_(P, observed_fraction(known))
         return np.where(np.isnan(known), corrected, known)
 
     def infer(self, X: Any, y: Any = None) -> Inference:
@@ -117,72 +109,129 @@ class RBMTagger(GradientTagger):
         """
         features = self._features(X)
         known = None if y is None else self._known(features, y)
-        found = [one._infer(one._params, features, known) for one in self._members()]
-        if len(found) == 1:
-            return found[0]
-        y = model_files.mean_probabilities([one.y for one in found])
+        architecture = self._architecture()
+        members = [architecture.infer(params, features, known) for params in self._member_params()]
+        if len(members) == 1:
+            return members[0]
+        P = mean_probabilities([member.y for member in members])
         if known is not None:
-            y = np.where(np.isnan(known), y, known)
-        worst = np.argmax([one.diagnostics.residual for one in found], axis=0), np.arange(len(y))
-        each = zip(*(one.diagnostics for one in found), strict=True)
-        diagnostics = Diagnostics(*(np.stack(part)[worst] for part in each))
-        return Inference(y, np.hstack([one.h for one in found]), diagnostics)
+            P = np.where(np.isnan(known), P, known)
+        return Inference(
+            y=P,
+            h=np.hstack([member.h for member in members]),
+            diagnostics=_worst([member.diagnostics for member in members]),
+        )
 
-    def _probabilities(self, X: Floats) -> Floats:
-        return self._infer(self._params, X).y
+    def predict_joint(self, X: Any, y: Any = None, *, beams: int = 64) -> NDArray[Any]:
+        """The most probable set of tags of each clip, argmax p(y | x), as a whole.
 
-    def _questions(self, clips: LabelledClips) -> list[Question]:
-        return ask(lambda observed: self._infer(self._params, clips.X, observed).y, clips.Y)
+        :meth:`predict` decides each tag by itself. Here tags are decided together, by a beam search
+        with ``beams`` candidates for the lowest free energy, which misses nothing with at least
+        2^n_tags of them. A model trained by its likelihood, such as ``training="cd"``, gets more
+        clips entirely right in this way, and somewhat fewer single tags. Of several members, the
+        mean of the free energies counts; ``calibrate`` and ``thresholds_`` have no part in it.
+        ``y`` are known tags, as for :meth:`complete`.
 
-    def _validation_scores(self, params: Tree, X: Floats, observed: Floats | None = None) -> Floats:
-        return self._infer(params, X, observed, quick=True).y
+        Shape (n_clips, n_tags), or (n_clips,) of ``classes_`` for one-dimensional labels.
+        """
+        if beams < 1:
+            raise DataError(f"beams must be at least 1. Got {beams} instead.")
+        features = self._features(X)
+        inferred = self.infer(X, y).y
+        known = np.full_like(inferred, np.nan)
+        if y is not None:
+            known = self._known(features, y)
+        members = [conditional(params) for params in self._member_params()]
+        no_rows = np.zeros((len(features), 0), np.int32)
+        tags = decide(members, features, no_rows, known, inferred, beams).astype(int)
+        return self.classes_[tags[:, 0]] if self._one_column else tags
 
-    def _predictor(self, params: Tree) -> tuple[Any, InferenceOptions]:
-        return marginals, inference_options(self, params.U.shape, quick=True)
+    def log_likelihood(
+        self, X: Any, y: Any, *, steps: int = 500, chains: int = 32, random_state: Any = 0
+    ) -> LogLikelihoods:
+        """log p(the known tags | x) by clip, ``value`` (n_clips,), with its standard ``error``.
 
-    def _numbers_per_clip(self, params: Tree) -> int:
-        shape = params.U.shape
-        method, _ = model_files.chosen_inference(vars(self))
-        by_messages = method != "mean_field" and not fits(*shape)
-        return shape[0] * shape[1] if by_messages else shape[1]
-
-    def _penalty(self, params: Tree) -> Penalty:
-        penalty = super()._penalty(params)
-        if self.l2_tags is None:
-            return penalty
-        return penalty._replace(l2=penalty.l2._replace(U=np.float32(self.l2_tags)))
-
-    def _infer(
-        self, params: Tree, X: Floats, Y: Floats | None = None, *, quick: bool = False
-    ) -> Inference:
-        if Y is None:
-            Y = np.full((len(X), len(self.tags_)), np.nan, np.float32)
-        none = np.zeros((len(X), 0), np.int32)
-        options = inference_options(self, params.U.shape, quick=quick)
-        return infer(Params(*params[:5]), X, none, Y, options)
-
-    def _input_variance(self) -> float:
-        """Variance of each input of the Gaussian RBM: the scaled features' variance, or 1."""
-        scaled = self.scale_features != "none" or self.unit_norm
-        return 1 / len(self._scaling.mean) if scaled else 1.0
-
-    def _start(self, rng: Rng, clips: LabelledClips) -> Tree:
-        U, W, c, d = first_weights(self, rng, clips)
-        n_features, n_tags = clips.X.shape[1], clips.Y.shape[1]
-        b = [np.zeros(n_features)] if self._param_type is JointParams else []
-        return single_precision(self._param_type, U, W, np.zeros((0, n_tags)), c, d, *b)
-
-    def _gradient(self, Y: Floats) -> gradients.Gradient:
-        objective = self._objective()
-        return gradients.for_soft_targets(objective) if model_files.is_soft(Y) else objective
+        Exact if there are at most 20 hidden units or 20 tags, with an error of 0; else estimated
+        by annealed importance sampling with that many ``steps`` and ``chains``. Of several members
+        it is the mean: log p of their normalised geometric mean is at least as high. ``calibrate``
+        has no part in it. ``y`` as for :meth:`score`; unknown tags are summed out.
+        """
+        features = self._features(X)
+        known = read_more_targets(y, self._targets()).Y
+        check_consistent_length(features, known)
+        no_rows = np.zeros((len(features), 0), np.int32)
+        seed = check_random_state(random_state).randint(2**31 - 1)
+        estimates = []
+        for number, params in enumerate(self._member_params()):
+            estimate = log_likelihoods(
+                conditional(params),
+                features,
+                no_rows,
+                known,
+                steps=steps,
+                chains=chains,
+                seed=seed + number,
+            )
+            estimates.append(estimate)
+        squared_errors = np.sum([estimate.error**2 for estimate in estimates], axis=0)
+        return LogLikelihoods(
+            value=np.mean([estimate.value for estimate in estimates], axis=0),
+            error=np.sqrt(squared_errors) / len(estimates),
+        )
 
     @abstractmethod
-    def _objective(self) -> gradients.Gradient:
-        """The gradient for labels of 0 and 1."""
+    def _architecture(self) -> RBMArchitecture:
+        """The model that the settings ask for."""
+
+    def _rbm_architecture(
+        self,
+        objective: Gradient,
+        inference: InferenceOptions,
+        *,
+        models_inputs: bool,
+        stops_by_completion: bool = False,
+    ) -> RBMArchitecture:
+        init_scale = self.init_scale
+        if init_scale is None:
+            init_scale = INIT_SCALE_OF_WORDS if self._scaling.of_words else INIT_SCALE
+        return RBMArchitecture(
+            l1=self.l1,
+            l2=self.l2 or 0.0,
+            l2_tags=self.l2_tags,
+            n_hidden=self._n_hidden,
+            init_scale=init_scale,
+            objective=objective,
+            inference=inference,
+            models_inputs=models_inputs,
+            stops_by_completion=stops_by_completion,
+        )
+
+    @property
+    def _n_hidden(self) -> int:
+        if self.n_hidden is not None:
+            return self.n_hidden
+        return N_HIDDEN_OF_WORDS if self._scaling.of_words else N_HIDDEN
+
+    def _joint_gradient(self, steps: int) -> JointContrastiveDivergence:
+        """Of -log p(y, x), for Gaussian inputs with the variance of the scaled features, or 1."""
+        scaled = self.scale_features != "none" or self.unit_norm
+        variance = 1 / len(self._scaling.mean) if scaled else 1.0
+        return JointContrastiveDivergence(steps, variance)
+
+
+def _worst(members: list[Diagnostics]) -> Diagnostics:
+    """For each clip, the diagnostics of the member that is furthest from convergence."""
+    worst = np.argmax([member.residual for member in members], axis=0)
+    clips = np.arange(len(worst))
+    return Diagnostics(
+        method=np.stack([member.method for member in members])[worst, clips],
+        residual=np.stack([member.residual for member in members])[worst, clips],
+        converged=np.stack([member.converged for member in members])[worst, clips],
+    )
 
 
 @estimator
-class DiscriminativeRBM(RBMTagger):
+class DiscriminativeRBM(LikelihoodParameters, RBMTagger):
     """Predicts the tags of a clip from its features, and from the tags already known.
 
     A conditional RBM p(y, h | x) ∝ exp(hᵀUy + hᵀWx + dᵀy + cᵀh) trained to maximise
@@ -216,30 +265,6 @@ class DiscriminativeRBM(RBMTagger):
     (200, 3)
     """
 
-    training: Training = parameter(
-        """How the gradient is approximated: by contrastive divergence, mean-field contrastive
-        divergence, loopy belief propagation, or as the exact gradient of the pseudo-likelihood.
-        "multi_prediction" trains for the questions asked later: some tags of each clip are
-        observed, and the cross-entropy of the others is minimised through the mean-field steps that
-        predict them. Early stopping then uses the mean of two AUCs: with no tag observed, and with
-        half of them.""",
-        default="multi_prediction",
-    )
-    training_steps: Count | None = parameter(
-        """Gibbs sweeps, mean-field updates or message iterations of the negative phase; None means
-        1 for "cd", 5 for "mean_field", 10 for "lbp", and 3 for "multi_prediction".""",
-        default=None,
-    )
-    mean_field_start: Literal["data", "zero"] = parameter(
-        """With "mean_field", where the updates of the negative phase start: at the clip's own tags,
-        as contrastive divergence does, or at y = 0, as inference does.""",
-        default="data",
-    )
-    likelihood_weight: NotNegative = parameter(
-        """With "multi_prediction", the weight of an added -log p(y | x), whose gradient comes from
-        contrastive divergence with 5 sweeps; 0 leaves it out.""",
-        default=0.0,
-    )
     l2: NotNegative = parameter(default=0.3)
     l2_tags: NotNegative | None = parameter(default=0.03)
     n_models: Count = parameter(
@@ -259,16 +284,16 @@ class DiscriminativeRBM(RBMTagger):
     def _param_type(self) -> Any:
         return JointParams if self.generative_weight else Params
 
-    @property
-    def _judged_by_completion(self) -> bool:
-        """A model trained for questions with some tags observed is also judged by these."""
-        return self.training == "multi_prediction"
-
-    def _objective(self) -> gradients.Gradient:
-        if not self.generative_weight:
-            return conditional_gradient(self)
-        joint = JointContrastiveDivergence(1, self._input_variance())
-        return Hybrid(float(self.generative_weight), conditional_gradient(self), joint)
+    def _architecture(self) -> RBMArchitecture:
+        objective = self._likelihood_gradient((self._n_hidden, len(self.tags_)))
+        if self.generative_weight:
+            objective = Hybrid(float(self.generative_weight), objective, self._joint_gradient(1))
+        return self._rbm_architecture(
+            objective,
+            self._inference_options(self.training, self.training_steps),
+            models_inputs=self.generative_weight > 0,
+            stops_by_completion=self.training == "multi_prediction",
+        )
 
 
 @estimator
@@ -314,12 +339,13 @@ class GenerativeRBM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RBMTagger
             )
         refuse_fork()
         key = jax.random.key(check_random_state(random_state).randint(2**31 - 1))
-        x, y = _chains(key, self._params, n_samples, steps, self._input_variance())
+        x, y = _chains(key, self._params, n_samples, steps, self._joint_gradient(1).variance)
         X = self._scaling.inverse(np.asarray(x))
         return X, np.asarray(y).astype(np.int64)
 
-    def _objective(self) -> gradients.Gradient:
-        return JointContrastiveDivergence(self.training_steps or 1, self._input_variance())
+    def _architecture(self) -> RBMArchitecture:
+        objective = self._joint_gradient(self.training_steps or 1)
+        return self._rbm_architecture(objective, self._inference_options(), models_inputs=True)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -368,61 +394,34 @@ class MLPTagger(GradientTagger):
 
     _param_type = MLPParams
 
-    def _start(self, rng: Rng, clips: LabelledClips) -> Tree:
-        return single_precision(MLPParams, *first_weights(self, rng, clips))
+    def _architecture(self) -> "MLPArchitecture":
+        return MLPArchitecture(
+            l1=self.l1, l2=self.l2, n_hidden=self.n_hidden, init_scale=self.init_scale
+        )
 
-    def _logits(self) -> Any:
+
+@dataclass(frozen=True, kw_only=True)
+class MLPArchitecture(NetworkArchitecture):
+    """The perceptron without its parameters."""
+
+    n_hidden: int
+    init_scale: float
+
+    def start(self, rng: Rng, clips: ClipTable) -> MLPParams:
+        """Small random weights, c = 0, and d at the tags' log-odds."""
+        U = rng.normal(0, TAG_WEIGHTS, (self.n_hidden, clips.Y.shape[1]))
+        W = first_feature_weights(rng, clips.X, self.n_hidden, self.init_scale)
+        return single_precision(MLPParams, U, W, np.zeros(self.n_hidden), base_log_odds(clips.Y))
+
+    def logits(self) -> Callable[..., Any]:
+        """d + Uᵀ tanh(c + Wx)."""
         return mlp_logits
 
-    def _probabilities(self, X: Floats) -> Floats:
-        # in double precision, a clip's position cannot change its result
+    def probabilities(
+        self, params: Parameters, X: Floats, observed: Floats | None = None
+    ) -> Floats:
+        """In double precision, in which a clip's position cannot change its result."""
         with jax.enable_x64(True):
-            wide = jax.tree.map(np.float64, self._params)
-            return self._validation_scores(wide, X.astype(np.float64)).astype(np.float32)
-
-
-def inference_options(
-    model: Any, shape: tuple[int, int], *, quick: bool = False
-) -> InferenceOptions:
-    """For U of that shape; ``quick`` for early stopping, only as exact as a ranking needs."""
-    method, steps = model_files.chosen_inference(vars(model))
-    if method == "exact" and min(shape) > MAX_UNITS:
-        raise DataError(
-            f"inference='exact' enumerates 2^min(n_hidden, n_tags) states and takes at most "
-            f"{MAX_UNITS} units on the smaller side. Got {shape[0]} hidden units and "
-            f"{shape[1]} tags; use inference='lbp'."
-        )
-    tolerance = max(model.tolerance, 1e-2) if quick else model.tolerance
-    threads = effective_n_jobs(model.n_jobs)
-    return InferenceOptions(
-        method, steps, model.damping, tolerance, threads=threads, retry=not quick
-    )
-
-
-def conditional_gradient(model: Any) -> gradients.Gradient:
-    """The gradient of -log p(y | x) that ``training`` names."""
-    steps = model.training_steps or model_files.STEPS.get(model.training, 1)
-    predictions, likelihood = gradients.MultiPrediction(steps), gradients.ContrastiveDivergence(5)
-    weight = float(model.likelihood_weight)
-    ways: dict[str, gradients.Gradient] = {
-        "cd": gradients.ContrastiveDivergence(steps),
-        "mean_field": gradients.MeanField(steps, from_zero=model.mean_field_start == "zero"),
-        "lbp": gradients.BeliefPropagation(steps, float(model.damping)),
-        "pl": gradients.PseudoLikelihood(),
-        "multi_prediction": gradients.Sum(predictions, likelihood, weight)
-        if weight
-        else predictions,
-    }
-    return ways[model.training]
-
-
-def first_weights(model: Any, rng: Rng, clips: LabelledClips) -> tuple[Doubles, ...]:
-    """U and W, small and random, c = 0, and d at the tags' log-odds: p(y) is the base rate."""
-    n, scale = (300, 1.0) if model._scaling.of_words else (100, 0.3)
-    n, scale = model.n_hidden or n, scale if model.init_scale is None else model.init_scale
-    # nothing is learnt about a constant feature: its later values must not matter
-    spans = [(block.min(axis=0), block.max(axis=0)) for block in model_files.blocks(clips.X)]
-    varies = np.max([top for _, top in spans], axis=0) > np.min([s for s, _ in spans], axis=0)
-    U = rng.normal(0, 0.01, (n, clips.Y.shape[1]))
-    W = rng.normal(0, scale, (n, clips.X.shape[1])) * varies
-    return U, W, np.zeros(n), base_log_odds(clips.Y)
+            wide = jax.tree.map(np.float64, params)
+            P = predicted(self.predictor(), wide, X.astype(np.float64))
+            return np.asarray(P).astype(np.float32)

@@ -17,15 +17,39 @@ from scipy.linalg import eigh, qr
 from scipy.special import expit
 
 from harmonium.arrays import Doubles, Floats, Mask, Places
+from harmonium.logistic import log_odds, softplus
 
-MAX_NEWTON, MAX_CG, MAX_HALVINGS = 100, 200, 40
+MAX_NEWTON = 100  # steps
+MAX_CG = 200  # conjugate gradients for each step
+MAX_HALVINGS = 40  # of a step
 ACCURACY = 0.1  # of the solution of Newton's equations: each step reduces the error by this
 TOLERANCE = 1e-5
 LEFT = 3 * ACCURACY  # of a step, for the next: the accuracy above is in another norm
+ROUNDING = 1e-9  # a change of log-odds that is rounding
+DESCENT = 1e-4  # share of the descent that a step's slope promises (Armijo)
 BLOCK = 2**22  # entries of a (clips, tags) array to solve at a time: 32 MiB
 TINY = 1e-300
 MIN_VARIANCE = 1e-12  # relative to the largest; less is rounding error in single precision
-SMALL, LARGE = np.float32(1e-30), 1e15  # in single precision, which also holds its square
+SMALL = np.float32(1e-30)  # in single precision
+LARGE = 1e15  # single precision also holds its square
+
+
+class Regressions(NamedTuple):
+    """Logistic regressions o = d + Wx + Vz on features x and further columns z."""
+
+    W: Doubles  # (C, D)
+    V: Doubles  # (C, M)
+    d: Doubles  # (C,)
+    converged: Mask  # (C,)
+
+
+class Axes(NamedTuple):
+    """X - mean = Z Bᵀ with uncorrelated columns of Z."""
+
+    Z: Doubles  # (N, R), the coordinates
+    B: Doubles  # (D, R), orthonormal columns
+    mean: Doubles  # (D,)
+    variance: Doubles  # (R,), of the coordinates
 
 
 class _Problem(NamedTuple):
@@ -50,73 +74,90 @@ def logistic_regressions(
     *,
     more: Doubles | None = None,
     allowed: Mask | None = None,
-) -> tuple[Doubles, Doubles, Doubles, Mask]:
+    tolerance: float = TOLERANCE,
+) -> Regressions:
     """The regressions of the columns of Y (N, C), from 0 to 1 or NaN, on X (N, D).
 
-    Returns the weights W (C, D) of X, V (C, M) of ``more`` and d (C,), and which are solved, (C,).
     A column's known labels are neither all 0 nor all 1. ``more`` is (N, M), additional columns;
     regression j uses those with ``allowed[j]``, (C, M), and their weights have the same penalty. A
-    regression is done when the next step would change its weights by less than `TOLERANCE` of their
-    length, and every clip's log-odds by less than `TOLERANCE`. That step is not taken: it would be
-    at most a share `LEFT` of the last one.
+    regression is done when the next step would change its weights by less than ``tolerance`` of
+    their length, and every clip's log-odds by less than ``tolerance``. That step is not taken: it
+    would be at most a share `LEFT` of the last one.
     """
-    Z, B, mean, variance = principal_axes(X)
+    n_clips, n_tags = Y.shape
+    if more is None:
+        more = np.zeros((n_clips, 0))
+    if allowed is None:
+        allowed = np.ones((n_tags, more.shape[1]), bool)
+    axes = principal_axes(X)
+    n_axes = axes.Z.shape[1]
     # in units of the largest deviation, single precision holds features of any scale
-    size = float(np.sqrt(variance.max(initial=0.0))) or 1.0
-    more = np.zeros((len(X), 0)) if more is None else more
-    allowed = np.ones((Y.shape[1], more.shape[1]), bool) if allowed is None else allowed
-    (n, n_axes), width = Z.shape, max(1, BLOCK // len(X))
-    G = np.hstack([Z / size, more, np.ones((n, 1))])
+    unit = float(np.sqrt(axes.variance.max(initial=0.0))) or 1.0
+
+    G = np.hstack([axes.Z / unit, more, np.ones((n_clips, 1))])
+    single = _single(G)
     penalty = np.full(G.shape[1], float(l2))
-    penalty[:n_axes] /= size**2
+    penalty[:n_axes] /= unit**2
     penalty[-1] = 0.0
-    variance = np.concatenate([variance / size**2, more.var(axis=0), [1.0]])
-    may_use = np.ones((G.shape[1], Y.shape[1]))
+    variance = np.concatenate([axes.variance / unit**2, more.var(axis=0), [1.0]])
+    may_use = np.ones((G.shape[1], n_tags))
     may_use[n_axes:-1] = allowed.T
-    parts = []
-    for tags in (slice(start, start + width) for start in range(0, Y.shape[1], width)):
+
+    theta = np.zeros((G.shape[1], n_tags))
+    converged = np.zeros(n_tags, bool)
+    width = max(1, BLOCK // n_clips)
+    for first in range(0, n_tags, width):
+        tags = slice(first, first + width)
         known = ~np.isnan(Y[:, tags])
         problem = _Problem(
             G=G,
-            single=_single(G),
+            single=single,
             y=np.where(known, Y[:, tags], 0.0),
-            weight=known / n,
+            weight=known / n_clips,
             penalty=penalty[:, None],
             variance=variance[:, None],
             allowed=may_use[:, tags],
         )
-        parts.append(_minimise(problem))
-    theta, converged = (np.hstack(part) for part in zip(*parts, strict=True))
-    W = (B @ theta[:n_axes] / size).T
-    return W, theta[n_axes:-1].T, theta[-1] - W @ mean, converged
+        theta[:, tags], converged[tags] = _minimise(problem, tolerance)
+    W = (axes.B @ theta[:n_axes] / unit).T
+    return Regressions(
+        W=W,
+        V=theta[n_axes:-1].T,
+        d=theta[-1] - W @ axes.mean,
+        converged=converged,
+    )
 
 
-def principal_axes(X: Doubles) -> tuple[Doubles, Doubles, Doubles, Doubles]:
-    """X - mean = Z Bᵀ with uncorrelated columns; if D > N, without constant directions.
+def principal_axes(X: Doubles) -> Axes:
+    """Coordinates in which the features are uncorrelated; if D > N, without constant directions.
 
     A minimum has no weight in a direction in which no clip differs from the mean, and |w|² is the
-    same in any orthonormal basis. Returns Z (N, R), B (D, R) with orthonormal columns, the mean
-    (D,) and the variances (R,); R = min(N, D).
+    same in any orthonormal basis. There are min(N, D) axes.
     """
     mean = X.mean(axis=0)
-    Z, B = X - mean, None
+    Z = X - mean
+    basis = None
     if len(X) < X.shape[1]:
-        B, R = qr(Z.T, mode="economic")
+        basis, R = qr(Z.T, mode="economic")
         Z = R.T
     variance, rotation = eigh(Z.T @ Z / len(X), driver="evd", overwrite_a=True, check_finite=False)
-    B = rotation if B is None else B @ rotation
-    return Z @ rotation, B, mean, np.maximum(variance, 0)
+    return Axes(
+        Z=Z @ rotation,
+        B=rotation if basis is None else basis @ rotation,
+        mean=mean,
+        variance=np.maximum(variance, 0),
+    )
 
 
-def _minimise(problem: _Problem) -> tuple[Doubles, Mask]:
+def _minimise(problem: _Problem, tolerance: float) -> tuple[Doubles, Mask]:
     """The weights (P, C) of all regressions, and which of them converged."""
     theta = np.zeros_like(problem.allowed)
     rate = (problem.weight * problem.y).sum(axis=0) / problem.weight.sum(axis=0)
-    theta[-1] = np.log(rate / (1 - rate))
+    theta[-1] = log_odds(rate)
     open_ = np.arange(theta.shape[1])
     for _ in range(MAX_NEWTON):
         theta[:, open_], left = _newton_step(problem.take(open_), theta[:, open_])
-        open_ = open_[~(left <= TOLERANCE)]  # NaN does not count as converged
+        open_ = open_[~(left <= tolerance)]  # NaN does not count as converged
         if not len(open_):
             break
     return theta, ~np.isin(np.arange(theta.shape[1]), open_)
@@ -139,7 +180,7 @@ def _newton_step(problem: _Problem, theta: Doubles) -> tuple[Doubles, Doubles]:
     change = np.sqrt(_squares(step[:-1]) / np.maximum(_squares(theta[:-1] + t * step[:-1]), TINY))
     moved = np.abs(along).max(axis=0)
     left = np.where((t == 1) & solved, LEFT, 1.0) * np.maximum(change, moved)
-    return theta + t * step, np.where(moved < 1e-9, 0.0, left)
+    return theta + t * step, np.where(moved < ROUNDING, 0.0, left)
 
 
 def _squares(columns: Doubles) -> Doubles:
@@ -157,9 +198,12 @@ def _solve(problem: _Problem, s: Doubles, gradient: Doubles) -> tuple[Doubles, D
     unit = np.sqrt(_squares(gradient)) + TINY  # so that no number is too small for single precision
     variance = np.maximum(problem.variance, MIN_VARIANCE)
     inverse = problem.allowed / (s.sum(axis=0) * variance + problem.penalty + TINY)
-    scale, share, penalty = _single(inverse), _single(s), _single(problem.penalty)
+    scale = _single(inverse)
+    share = _single(s)
+    penalty = _single(problem.penalty)
     residual = _single(-gradient / unit)
-    step, along = np.zeros_like(residual), np.zeros_like(share)
+    step = np.zeros_like(residual)
+    along = np.zeros_like(share)
     z = scale * residual
     direction = z
     size = (residual * z).sum(axis=0)
@@ -178,16 +222,21 @@ def _solve(problem: _Problem, s: Doubles, gradient: Doubles) -> tuple[Doubles, D
         along[:, open_] += alpha * G_direction
         residual -= alpha * H_direction
         z = scale * residual
-        old, size = size, (residual * z).sum(axis=0)
+        old = size
+        size = (residual * z).sum(axis=0)
         more = size > enough
         solved[open_[~more]] = True
         if not more.any():
             break
         direction = z + size / np.maximum(old, SMALL) * direction
         if not more.all():
-            open_, size, enough = open_[more], size[more], enough[more]
-            direction, residual = direction[:, more], residual[:, more]
-            scale, share = scale[:, more], share[:, more]
+            open_ = open_[more]
+            size = size[more]
+            enough = enough[more]
+            direction = direction[:, more]
+            residual = residual[:, more]
+            scale = scale[:, more]
+            share = share[:, more]
     return unit * step, unit * along, solved
 
 
@@ -202,13 +251,13 @@ def _line_search(
 
     No product with G is needed, since the log-odds are o + t Gδ.
     """
-
     sign = np.where(problem.y > 0.5, -1.0, 1.0)
     rest = sign * np.minimum(problem.y, 1 - problem.y)  # 0 for labels of 0 and 1
 
     def objective(t: Doubles) -> Doubles:
-        odds, weights = o + t * along, theta + t * step
-        loss = np.logaddexp(0, sign * odds) - rest * odds  # log(1 + e^o) - y o, no cancellation
+        odds = o + t * along
+        weights = theta + t * step
+        loss = softplus(sign * odds) - rest * odds  # log(1 + e^o) - y o, no cancellation
         penalty = problem.penalty * weights**2
         return (problem.weight * loss).sum(axis=0) + 0.5 * penalty.sum(axis=0)
 
@@ -216,7 +265,7 @@ def _line_search(
     start = objective(np.zeros_like(t))
     for _ in range(MAX_HALVINGS):
         # rounding errors must not shorten the last steps
-        short = objective(t) > start + 1e-4 * t * slope + 1e-12 * np.abs(start)
+        short = objective(t) > start + DESCENT * t * slope + 1e-12 * np.abs(start)
         if not short.any():
             break
         t = np.where(short, t / 2, t)

@@ -6,28 +6,28 @@ from typing import Annotated, Any, Literal, Self
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from harmonium.arrays import Arrays, Codes, Floats, Ids, Places, Rng
+from harmonium.arrays import Arrays, Codes, Doubles, Floats, Ids, Places, Rng
 from harmonium.data import Conditioning
 from harmonium.errors import DataError
-from harmonium.estimators import gradient_tagger
 from harmonium.estimators import pairs as inputs
-from harmonium.estimators.calibration import log_likelihood
+from harmonium.estimators.architecture import member_of, numpy_params, single_precision
+from harmonium.estimators.history import EpochHistory
+from harmonium.estimators.inference import Training
 from harmonium.estimators.model_files import StoredEstimator, finite_array, typed_array
-from harmonium.estimators.networks import (
-    DiscriminativeRBM,
-    InferenceMethod,
-    Training,
-    conditional_gradient,
-    inference_options,
-)
-from harmonium.estimators.pairs import Conditions, Others, Smoothed
+from harmonium.estimators.networks import DiscriminativeRBM
+from harmonium.estimators.pairs import Conditions, Others
+from harmonium.estimators.rbm_architecture import TAG_WEIGHTS, quick_options
+from harmonium.estimators.rbm_parameters import LikelihoodParameters, check_inference
+from harmonium.estimators.related_tags import relations, suggestions, tag_positions, with_counts
+from harmonium.estimators.smoothed import Smoothed, changes
+from harmonium.estimators.trainer import Member, Score, Trainer, batch_of
+from harmonium.estimators.validation import log_likelihood
+from harmonium.logistic import log_odds
 from harmonium.parameters import (
     Count,
-    Jobs,
     NotNegative,
     Positive,
     Seed,
@@ -36,10 +36,12 @@ from harmonium.parameters import (
     estimator,
     parameter,
 )
+from harmonium.rbm.descent import Optimiser, Penalty
 from harmonium.rbm.gradients import HiddenConditions
-from harmonium.rbm.inference import infer
+from harmonium.rbm.inference import InferenceOptions, infer
 from harmonium.rbm.model import Params
-from harmonium.rbm.training import Optimiser, Penalty, Result
+from harmonium.rbm.training import Result, Schedule
+from harmonium.scikit_learn import BaseEstimator
 
 RBM = DiscriminativeRBM
 
@@ -47,7 +49,7 @@ MAX_HELD_OUT = 5000  # the most held-out pairs: more tell little, and take longe
 
 
 @estimator
-class TagSmoother(StoredEstimator, BaseEstimator):
+class TagSmoother(LikelihoodParameters, EpochHistory, StoredEstimator, BaseEstimator):
     """Says which tags a new user would give a clip, from who gave which tag to what.
 
     A conditional RBM p(y, h | u, a) ∝ exp(hᵀUy + hᵀWu + yᵀVa + dᵀy + cᵀh): y is one user's tags
@@ -92,15 +94,7 @@ class TagSmoother(StoredEstimator, BaseEstimator):
     )
     n_tags: Count | None = parameter("Learn the most used tags only; None for all.", default=None)
     n_hidden: Count = parameter("Number of hidden units.", default=50)
-    training: Training = parameter(default="pl", like=RBM)
-    training_steps: Count | None = parameter(default=RBM.training_steps, like=RBM)
-    mean_field_start: Literal["data", "zero"] = parameter(default=RBM.mean_field_start, like=RBM)
-    likelihood_weight: NotNegative = parameter(default=RBM.likelihood_weight, like=RBM)
-    inference: InferenceMethod = parameter(default=RBM.inference, like=RBM)
-    inference_steps: Count | None = parameter(default=RBM.inference_steps, like=RBM)
-    damping: Share = parameter(default=RBM.damping, like=RBM)
-    tolerance: NotNegative = parameter(default=RBM.tolerance, like=RBM)
-    n_jobs: Jobs | None = parameter(default=RBM.n_jobs, like=RBM)
+    training: Training = parameter(default="pl")
     prior_users: NotNegative = parameter("Average users added to the other users.", default=1.0)
     tags_l2: NotNegative = parameter(
         """Strength of the ℓ2 penalty on U, relative to the sum of the pairs' log-likelihoods, like
@@ -136,7 +130,8 @@ class TagSmoother(StoredEstimator, BaseEstimator):
     verbose: Verbosity = parameter(default=RBM.verbose, like=RBM)
 
     _param_type = Params
-    _score_name, _score_label = "validation", "log-likelihood"
+    _score_name = "validation"
+    _score_label = "log-likelihood"
 
     def fit(self, triples: Any, *, tracks: Any = None, pairs: Any = None) -> Self:
         """Learn from (user, item, tag) triples; an item is a clip.
@@ -151,39 +146,54 @@ class TagSmoother(StoredEstimator, BaseEstimator):
             (users, items), or Triples of more tags. The pairs of ``triples`` are always included.
         """
         self._validate_params()
-        kept, pairs = inputs.with_vocabulary(inputs.read_any_triples(triples), self.n_tags, pairs)
-        data = Conditioning.from_triples(kept, tracks=tracks, pairs=pairs)
-        inference_options(self, (self.n_hidden, len(data.tags)))
+        triples = inputs.read_any_triples(triples)
+        triples, pairs = inputs.with_vocabulary(triples, self.n_tags, pairs)
+        data = Conditioning.from_triples(triples, tracks=tracks, pairs=pairs)
+        parts = self._chosen_parts()
+        self._options(len(data.tags))  # an error if the model could not predict
         seeds = check_random_state(self.random_state).randint(2**31 - 1, size=3)
         rng = np.random.default_rng(seeds[0])
         held_out = hold_out(rng, data, self.validation_fraction, MAX_HELD_OUT)
+        conditions, result = self._train(data, held_out, parts, seeds[1:], self.max_epochs)
+        self._begin_history()
+        self._extend_history(result)
+        self._params = numpy_params(result.params)
+        self._data = data
+        self._conditions = conditions
+        self.baseline_ = rates_log_likelihood(data, held_out)
+        interrupted = result.interrupted
+        if len(held_out) and self.refit and not interrupted:
+            nothing = np.zeros(0, np.intp)
+            conditions, again = self._train(data, nothing, parts, seeds[1:], result.best_epoch)
+            interrupted = again.interrupted
+            if not interrupted:
+                self._conditions = conditions
+                self._params = numpy_params(again.params)
+        self._warn_if_interrupted(interrupted)
+        return self
+
+    def _chosen_parts(self) -> tuple[str, ...]:
+        """Which of user, track and clip ``auxiliary`` names."""
         chosen = self.auxiliary
         parts = (chosen,) if isinstance(chosen, str) else tuple(chosen)
         for name in set(parts) - set(inputs.PARTS):
             known = ", ".join(map(repr, inputs.PARTS))
             raise DataError(f"'auxiliary' must be a selection of {known}. Got {name!r}.")
-        conditions, result = self._train(data, held_out, seeds[1:], self.max_epochs, parts)
-        gradient_tagger.begin_history(self)
-        gradient_tagger.keep(self, [result])
-        self._data, self._conditions = data, conditions
-        self.baseline_ = rates_log_likelihood(data, held_out)
-        if len(held_out) and self.refit and not result.interrupted:
-            none = np.zeros(0, np.intp)
-            conditions, again = self._train(data, none, seeds[1:], result.best_epoch, parts)
-            if not again.interrupted:
-                self._conditions = conditions
-                self._params = gradient_tagger.numpy_params(again.params)
-            result = result._replace(interrupted=again.interrupted)
-        gradient_tagger.warn_if_interrupted(self, result.interrupted)
-        return self
+        return parts
+
+    def _options(self, n_tags: int) -> InferenceOptions:
+        """How to predict."""
+        options = self._inference_options(self.training, self.training_steps)
+        check_inference(options, (self.n_hidden, n_tags))
+        return options
 
     def _train(
         self,
         data: Conditioning,
         held_out: Places,
+        auxiliary: tuple[str, ...],
         seeds: Ids,
         max_epochs: int,
-        auxiliary: tuple[str, ...],
     ) -> tuple[Conditions, Result]:
         """Train without the held-out pairs, and stop early on them if there are any."""
         known = inputs.without(data, held_out)
@@ -191,32 +201,47 @@ class TagSmoother(StoredEstimator, BaseEstimator):
         if self.conditioning == "other_users":
             others = inputs.others_of(known, float(self.prior_users))
         conditions = inputs.conditions_of(known, auxiliary, others)
-        hidden = tuple(float(self.hide_user) * (name == "user") for name in conditions.names)
-        gradient = conditional_gradient(self)
-        [result] = gradient_tagger.descend(
-            [self],
-            [self._start(np.random.default_rng(seeds[0]), known, conditions)],
-            (*conditions(known, known.user, known.item), known.y.toarray().astype(np.float32)),
-            gradient=HiddenConditions(gradient, hidden, float(self.hide_all)),
-            optimiser=Optimiser("adam", 0.9),
-            penalties=[self._penalty(conditions, len(known))],
-            row_rate=float(self.row_rate) if conditions.names else None,
-            max_epochs=max_epochs,
-            seeds=[int(seeds[1])],
-            score=self._score(known, data, conditions, held_out),
-            title="" if len(held_out) else ", all pairs",
+        member = Member(
+            start=self._start(np.random.default_rng(seeds[0]), known, conditions),
+            rows=np.arange(len(known)),
+            seed=int(seeds[1]),
+            penalty=self._penalty(conditions, len(known)),
+            schedule=Schedule(self.schedule, self.learning_rate, self.max_epochs),
         )
+        trainer = Trainer(
+            gradient=self._gradient(conditions, len(data.tags)),
+            optimiser=Optimiser("adam", 0.9),
+            batch_size=self.batch_size,
+            max_epochs=max_epochs,
+            patience=self.patience,
+            row_rate=float(self.row_rate) if conditions.names else None,
+            verbose=self.verbose,
+            title=type(self).__name__ + ("" if len(held_out) else ", all pairs"),
+            score_label=self._score_label,
+        )
+        u, a = conditions(known, known.user, known.item)
+        pairs = batch_of(u, known.y.toarray().astype(np.float32), a)
+        score = None
+        if len(held_out):
+            score = self._score(known, data, conditions, held_out)
+        [result] = trainer.train([member], pairs, score)
         return conditions, result
+
+    def _gradient(self, conditions: Conditions, n_tags: int) -> HiddenConditions:
+        """The gradient of the likelihood, for pairs of which some conditions are hidden."""
+        hidden = [float(self.hide_user) if name == "user" else 0.0 for name in conditions.names]
+        likelihood = self._likelihood_gradient((self.n_hidden, n_tags))
+        return HiddenConditions(likelihood, tuple(hidden), float(self.hide_all))
 
     def _start(self, rng: Rng, data: Conditioning, conditions: Conditions) -> Params:
         """Small random weights, no effect of user, track or clip, and d at the tags' log-odds."""
-        n, n_tags, rates = self.n_hidden, len(data.tags), inputs.tag_rates(data)
-        U = rng.normal(0, 0.01, (n, n_tags))
-        W = rng.normal(0, 1, (n, 0 if conditions.others is None else n_tags))
+        n_tags = len(data.tags)
+        n_others = 0 if conditions.others is None else n_tags
+        U = rng.normal(0, TAG_WEIGHTS, (self.n_hidden, n_tags))
+        W = rng.normal(0, 1, (self.n_hidden, n_others))
         V = np.zeros((sum(conditions.sizes), n_tags))
-        return gradient_tagger.single_precision(
-            Params, U, W, V, np.zeros(n), np.log(rates / (1 - rates))
-        )
+        d = log_odds(inputs.tag_rates(data))
+        return single_precision(Params, U, W, V, np.zeros(self.n_hidden), d)
 
     def _penalty(self, conditions: Conditions, n_pairs: int) -> Penalty:
         """How strongly weights are pulled to 0, relative to the sum of the pairs' log-likelihoods.
@@ -225,36 +250,28 @@ class TagSmoother(StoredEstimator, BaseEstimator):
         rows get their share in every minibatch.
         """
         share = min(self.batch_size, n_pairs) / n_pairs
-        parts = conditions.names
-
-        def strengths(**values: Any) -> Params:
-            return gradient_tagger.single_precision(
-                Params, *(values.get(name, 0) for name in Params._fields)
-            )
-
-        rows_l1 = dict.fromkeys(parts, float(self.rows_l1) * share)
-        rows_l2 = {name: float(getattr(self, f"{name}_l2")) * share for name in parts}
+        l2_of_part = {"user": self.user_l2, "track": self.track_l2, "clip": self.clip_l2}
+        rows_l1 = {name: float(self.rows_l1) * share for name in conditions.names}
+        rows_l2 = {name: float(l2_of_part[name]) * share for name in conditions.names}
         return Penalty(
-            strengths(V=conditions.column(rows_l1), W=float(self.others_l1)),
-            strengths(V=conditions.column(rows_l2)),
-            strengths(U=float(self.tags_l2) / n_pairs, W=float(self.others_l2) / n_pairs),
+            l1=_strengths(V=conditions.column(rows_l1), W=float(self.others_l1)),
+            l2=_strengths(V=conditions.column(rows_l2)),
+            ridge=_strengths(U=float(self.tags_l2) / n_pairs, W=float(self.others_l2) / n_pairs),
         )
 
     def _score(
         self, known: Conditioning, data: Conditioning, conditions: Conditions, held_out: Places
-    ) -> Any:
-        """Mean log-likelihood per tag of the held-out pairs, as tags of new users; None without."""
-        if not len(held_out):
-            return None
-        user = np.full(len(held_out), -1, np.int32)
-        u, a = conditions(known, user, data.item[held_out])
+    ) -> Score:
+        """Mean log-likelihood per tag of the held-out pairs, as tags of new users."""
+        new_users = np.full(len(held_out), -1, np.int32)
+        u, a = conditions(known, new_users, data.item[held_out])
         y = data.y[held_out].toarray()
-        options = inference_options(self, (self.n_hidden, y.shape[1]), quick=True)
         unknown = np.full_like(y, np.nan)
+        options = quick_options(self._options(len(data.tags)))
 
-        def score(params: Params, _: Any) -> Floats:
-            [found] = zip(*params, strict=True)  # the stack of one
-            return np.array([log_likelihood(y, infer(Params(*found), u, a, unknown, options).y)])
+        def score(params: Params, numbers: Places) -> Doubles:
+            P = infer(member_of(params, 0), u, a, unknown, options).y
+            return np.array([log_likelihood(y, P)])
 
         return score
 
@@ -264,13 +281,23 @@ class TagSmoother(StoredEstimator, BaseEstimator):
         check_is_fitted(self)
         return self._params
 
-    tags_ = property(lambda self: self._names("tags"), doc="The vocabulary, (n_tags,).")
-    items_ = property(lambda self: self._names("items"), doc="The clips, (n_items,).")
-    users_ = property(lambda self: self._names("users"), doc="The users, (n_users,).")
-
-    def _names(self, kind: str) -> NDArray[Any]:
+    @property
+    def tags_(self) -> NDArray[Any]:
+        """The vocabulary, (n_tags,)."""
         check_is_fitted(self)
-        return np.array(getattr(self._data, kind).to_list(), dtype=object)
+        return _array_of_names(self._data.tags)
+
+    @property
+    def items_(self) -> NDArray[Any]:
+        """The clips, (n_items,)."""
+        check_is_fitted(self)
+        return _array_of_names(self._data.items)
+
+    @property
+    def users_(self) -> NDArray[Any]:
+        """The users, (n_users,)."""
+        check_is_fitted(self)
+        return _array_of_names(self._data.users)
 
     def smooth(self, items: Any = None) -> Smoothed:
         """p(y_j = 1) for a new user on clips, given all users' tags.
@@ -279,17 +306,18 @@ class TagSmoother(StoredEstimator, BaseEstimator):
         """
         check_is_fitted(self)
         names = self._data.items
-        codes = np.arange(len(names), dtype=np.int32)
-        if items is not None:
+        if items is None:
+            codes = np.arange(len(names), dtype=np.int32)
+        else:
             codes = inputs.name_codes(items, names, name="items")
-            if (codes < 0).any():
-                strange = ([items] if isinstance(items, str) else list(items))[int(codes.argmin())]
-                raise DataError(
-                    f"'items' must name clips of the training triples. {strange!r} is "
-                    f"not among the {len(names):,}."
-                )
-        new = np.full(len(codes), -1, np.int32)
-        return Smoothed(names.gather(codes), self._data.tags, self._predict(new, codes))
+        if (codes < 0).any():
+            asked = [items] if isinstance(items, str) else list(items)
+            raise DataError(
+                f"'items' must name clips of the training triples. {asked[int(codes.argmin())]!r} "
+                f"is not among the {len(names):,}."
+            )
+        new_users = np.full(len(codes), -1, np.int32)
+        return self._smoothed(names.gather(codes), new_users, codes)
 
     def changes(self, smoothed: Smoothed | None = None) -> pl.DataFrame:
         """Which tags smoothing fills in, and which it doubts.
@@ -300,14 +328,15 @@ class TagSmoother(StoredEstimator, BaseEstimator):
         and users (how many gave it, of how many), and probability. ``smoothed``, the result of
         ``smooth()`` for all clips, saves time if you have it.
         """
-        P = (self.smooth() if smoothed is None else smoothed).values
         check_is_fitted(self)
-        if P.shape != self._data.counts.shape:
+        if smoothed is None:
+            smoothed = self.smooth()
+        if smoothed.values.shape != self._data.counts.shape:
             raise DataError(
                 f"'smoothed' must have all {len(self._data.items):,} clips, as from smooth(). "
-                f"Got {len(P):,}."
+                f"Got {len(smoothed):,}."
             )
-        return inputs.changes(self._data, P)
+        return changes(self._data, smoothed.values)
 
     def predict_user(self, user: Any, clip: Any) -> Smoothed:
         """p(y_j = 1) for a known user on a clip, given the others' tags.
@@ -324,28 +353,27 @@ class TagSmoother(StoredEstimator, BaseEstimator):
                 "'user' and 'clip' must have the same length, or one must be a single name. "
                 f"Got {len(users):,} users and {len(clips):,} clips."
             )
-        users, clips = (np.ascontiguousarray(c) for c in np.broadcast_arrays(users, clips))
-        asked = [clip] * len(clips) if isinstance(clip, str) else [str(name) for name in clip]
+        asked = [clip] if isinstance(clip, str) else [str(name) for name in clip]
+        users, clips = np.broadcast_arrays(users, clips)
         names = pl.Series(asked * (len(clips) // len(asked)), dtype=pl.String)
-        return Smoothed(names, self._data.tags, self._predict(users, clips))
+        return self._smoothed(names, np.ascontiguousarray(users), np.ascontiguousarray(clips))
 
     def suggest(self, tags: Any, n: int = 10) -> pl.DataFrame:
         """What else people who use these tags would say, whatever the clip.
 
         What they said counts first, and the model if few used these tags: see
-        :func:`~harmonium.estimators.pairs.with_counts`. ``tags`` is a tag or several. The n most
-        probable other tags, with the columns tag, probability (given these tags), and usual (its
-        probability without them).
+        :func:`~harmonium.estimators.related_tags.with_counts`. ``tags`` is a tag or several. The n
+        most probable other tags, with the columns tag, probability (given these tags), and usual
+        (its probability without them).
         """
         check_is_fitted(self)
-        vocabulary = self._data.tags.to_list()
-        found = inputs.tag_positions(tags, vocabulary)
-        given = np.full((2, len(vocabulary)), np.nan, np.float32)
-        given[0, found] = 1
-        model, rates = self._without_clip(given)
-        present = inputs.with_counts(model, self._data.y, found)
-        usual = inputs.with_counts(rates, self._data.y, [])
-        return inputs.suggestions(self._data.tags, present, usual, found, n)
+        known = tag_positions(tags, self._data.tags.to_list())
+        given = np.full((2, len(self._data.tags)), np.nan, np.float32)
+        given[0, known] = 1
+        with_known, without = self._without_clip(given)
+        present = with_counts(with_known, self._data.y, known)
+        usual = with_counts(without, self._data.y, [])
+        return suggestions(self._data.tags, present, usual, known, n)
 
     def related(self, tag: str, n: int = 10) -> pl.DataFrame:
         """The n tags that a tag makes most likely, and the n that it makes least likely.
@@ -355,19 +383,20 @@ class TagSmoother(StoredEstimator, BaseEstimator):
         first, and the negative ones, weakest first, below.
         """
         check_is_fitted(self)
-        vocabulary = self._data.tags.to_list()
-        found = inputs.tag_positions([tag], vocabulary)
-        given = np.full((2, len(vocabulary)), np.nan, np.float32)
-        given[:, found[0]] = 1, 0
-        model = self._without_clip(given)
-        present = inputs.with_counts(model[0], self._data.y, found)
-        absent = inputs.with_counts(model[1], self._data.y, found, present=False)
-        return inputs.relations(self._data.tags, present, absent, found[0], n)
+        [place] = tag_positions([tag], self._data.tags.to_list())
+        given = np.full((2, len(self._data.tags)), np.nan, np.float32)
+        given[0, place] = 1
+        given[1, place] = 0
+        with_tag, without = self._without_clip(given)
+        present = with_counts(with_tag, self._data.y, [place])
+        absent = with_counts(without, self._data.y, [place], present=False)
+        return relations(self._data.tags, present, absent, place, n)
 
-    def _predict(self, user: Codes, item: Codes) -> Floats:
-        """p(y_j = 1), (N, C), for users on items, given by their codes; -1 is unknown."""
+    def _smoothed(self, names: pl.Series, user: Codes, item: Codes) -> Smoothed:
+        """p(y_j = 1) for users on items, given by their codes; -1 is unknown."""
         unknown = np.full((len(user), len(self._data.tags)), np.nan, np.float32)
-        return self._infer(*self._conditions(self._data, user, item), unknown)
+        u, a = self._conditions(self._data, user, item)
+        return Smoothed(items=names, tags=self._data.tags, values=self._infer(u, a, unknown))
 
     def _without_clip(self, given: Floats) -> Floats:
         """p(y_j = 1) given some tags, (N, C) with NaN for the others, for any user and any clip."""
@@ -376,48 +405,67 @@ class TagSmoother(StoredEstimator, BaseEstimator):
         return self._infer(u, a, given)
 
     def _infer(self, u: Floats, a: Codes, y: Floats) -> Floats:
-        return infer(self._params, u, a, y, inference_options(self, self._params.U.shape)).y
+        return infer(self._params, u, a, y, self._options(len(self._data.tags))).y
 
     # A file has the parameters, the names of users, clips, tracks and tags, and who gave which tag.
 
     def _learnt(self) -> tuple[Arrays, dict[str, Any]]:
+        arrays = {
+            "baseline": np.array([self.baseline_]),
+            **inputs.packed_pairs(self._data),
+            **self._history_arrays(),
+        }
         others = self._conditions.others
-        arrays = {"baseline": np.array([self.baseline_]), **inputs.packed_pairs(self._data)}
-        arrays |= gradient_tagger.history_arrays(self)
         if others is not None:
-            arrays |= {"others.rates": others.rates, "others.spread": others.spread}
+            arrays["others.rates"] = others.rates
+            arrays["others.spread"] = others.spread
         about = {"parts": list(self._conditions.names), "best_epoch": self.best_epoch_}
         return arrays, about
 
     def _restore(self, arrays: Arrays, about: dict[str, Any]) -> None:
-        data = self._data = inputs.unpacked_pairs(arrays)
-        others, n_tags = None, len(data.tags)
+        self._data = inputs.unpacked_pairs(arrays)
+        others = None
         if self.conditioning == "other_users":
-            rates, spread = (
-                finite_array(arrays, f"others.{name}", np.float32) for name in ("rates", "spread")
-            )
-            others = Others(rates, spread, float(self.prior_users))
-            if not rates.shape == spread.shape == (n_tags,):
-                raise ValueError("the others' tags are scaled for another vocabulary")
-            if not (spread > 0).all():
-                raise ValueError("others.spread must be above 0")
-        self._conditions = inputs.conditions_of(data, tuple(about["parts"]), others)
+            others = self._stored_others(arrays)
+        self._conditions = inputs.conditions_of(self._data, tuple(about["parts"]), others)
         self.baseline_ = float(typed_array(arrays, "baseline")[0])
-        gradient_tagger.restore_history(self, arrays, about)
+        self._restore_history(arrays, about)
+
+    def _stored_others(self, arrays: Arrays) -> Others:
+        rates = finite_array(arrays, "others.rates", np.float32)
+        spread = finite_array(arrays, "others.spread", np.float32)
+        if not rates.shape == spread.shape == (len(self._data.tags),):
+            raise ValueError("the others' tags are scaled for another vocabulary")
+        if not (spread > 0).all():
+            raise ValueError("others.spread must be above 0")
+        return Others(rates=rates, spread=spread, prior_users=float(self.prior_users))
 
     def _shapes(self) -> dict[str, tuple[int, ...]]:
-        n, n_tags = self.n_hidden, len(self._data.tags)
-        _, sizes, others = self._conditions
-        W, V = (n, 0 if others is None else n_tags), (sum(sizes), n_tags)
-        return {"U": (n, n_tags), "W": W, "V": V, "c": (n,), "d": (n_tags,)}
+        n_tags = len(self._data.tags)
+        n_others = 0 if self._conditions.others is None else n_tags
+        return {
+            "U": (self.n_hidden, n_tags),
+            "W": (self.n_hidden, n_others),
+            "V": (sum(self._conditions.sizes), n_tags),
+            "c": (self.n_hidden,),
+            "d": (n_tags,),
+        }
+
+
+def _array_of_names(names: pl.Series) -> NDArray[Any]:
+    return np.array(names.to_list(), dtype=object)
+
+
+def _strengths(*, U: float = 0.0, W: float = 0.0, V: float | Floats = 0.0) -> Params:
+    return single_precision(Params, U, W, V, 0.0, 0.0)
 
 
 def hold_out(rng: Rng, data: Conditioning, fraction: float, at_most: int) -> Places:
     """Random pairs to stop early on, (n,); each clip keeps one pair to learn from."""
     order = rng.permutation(len(data))
     _, kept = np.unique(data.item[order], return_index=True)
-    wanted = min(int(fraction * len(data)), at_most)
-    return np.sort(np.delete(order, kept)[:wanted])
+    n_held_out = min(int(fraction * len(data)), at_most)
+    return np.sort(np.delete(order, kept)[:n_held_out])
 
 
 def rates_log_likelihood(data: Conditioning, held_out: Places) -> float:

@@ -1,8 +1,9 @@
 """Linear ν-SVMs on balanced examples, one per tag, as in the paper."""
 
 import warnings
+from collections.abc import Sequence
 from numbers import Real
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, NamedTuple, Self
 
 import numpy as np
 from joblib import Parallel, delayed
@@ -14,18 +15,31 @@ from sklearn.utils.validation import check_array
 
 from harmonium.arrays import Arrays, Doubles, Floats, Numbers, Places, Rng
 from harmonium.errors import DataError, DataWarning
-from harmonium.estimators.calibration import matching_thresholds
-from harmonium.estimators.classifier import Targets, base_log_odds
+from harmonium.estimators.classifier import random_generator
 from harmonium.estimators.linear import LinearParams, LinearTagger
-from harmonium.estimators.model_files import is_soft, typed_array
+from harmonium.estimators.model_files import typed_array
+from harmonium.estimators.targets import Targets, base_log_odds, is_soft
+from harmonium.estimators.validation import matching_thresholds
 from harmonium.parameters import Count, Jobs, Seed, estimator, parameter
 
 MIN_MARGIN = 1e-2  # smaller ones, for examples of mean length 1, are rounding: libsvm's tolerance
+BELOW_BOUND = 1 - 1e-9  # at the highest ν itself, libsvm finds no offset
+N_TRIES = 10  # values of ν above the one asked for
 
 
-Examples = tuple[Places, Places]  # rows of positives and of negatives
+class Examples(NamedTuple):
+    """What a tag is learnt from: rows of the clips."""
 
-Hyperplane = tuple[Doubles, float, float]  # w (D,) and d in o = d + wx, and the ν used
+    positives: Places
+    negatives: Places
+
+
+class Hyperplane(NamedTuple):
+    """o = d + wx."""
+
+    w: Doubles  # (D,)
+    d: float
+    nu: float  # the ν used; NaN for a constant score
 
 
 @estimator
@@ -104,34 +118,31 @@ class SVMTagger(LinearTagger):
             With it, ``y`` must not hold probabilities.
         """
         self._validate_params()
-        rng = self._generator()
+        rng = random_generator(self.random_state)
         X, targets, ranks = self._read_with_counts(X, y, counts, rng)
-        valid = None if eval_set is None else self._read_eval_set(eval_set, targets)
+        validation = None if eval_set is None else self._read_eval_set(eval_set, targets)
         self._describe(X, targets)
-        chosen = [
+        examples = [
             choose_examples(labels, counts, self.max_examples, rng, balanced=self.balanced)
             for labels, counts in zip(targets.Y.T, ranks.T, strict=True)
         ]
         scaled = self._scaling(X)
         planes = Parallel(n_jobs=self.n_jobs, prefer="threads")(
-            delayed(fit_hyperplane)(scaled, examples, self.nu) for examples in chosen
+            delayed(fit_hyperplane)(scaled, of_tag, self.nu) for of_tag in examples
         )
-        W, d, self.nu_ = map(np.array, zip(*planes, strict=True))
-        constant = np.isnan(self.nu_)
-        d[constant] = np.where(base_log_odds(targets.Y[:, constant]) > 0, 1, -1)
-        self._params = LinearParams(W.astype(np.float32), d.astype(np.float32))
-        if constant.any():
+        self._keep(planes, targets.Y)
+        n_constant = int(np.isnan(self.nu_).sum())
+        if n_constant:
             warnings.warn(
-                f"{constant.sum()} of {len(constant)} tags have no positive, no negative, or no "
+                f"{n_constant} of {len(planes)} tags have no positive, no negative, or no "
                 "difference between them: their scores are the same for every clip.",
                 DataWarning,
                 stacklevel=2,
             )
-        # 0, or what as many validation clips exceed as have the tag, found for σ(score)
         self.thresholds_ = np.zeros(len(self.tags_))
-        if valid is not None and not self._one_column:
-            scores = expit(self._scores(self._scaling(valid[0])).astype(np.float64))
-            self.thresholds_ = logit(matching_thresholds(valid[1], scores))
+        if validation is not None and not self._one_column:
+            X_valid, Y_valid = validation
+            self.thresholds_ = self._matching_thresholds(X_valid, Y_valid)
         return self
 
     def decision_function(self, X: Any) -> Floats:
@@ -143,7 +154,7 @@ class SVMTagger(LinearTagger):
         return scores[:, 0] if self._one_column else scores
 
     def _scores(self, X: Floats) -> Floats:
-        return self._linear(X).astype(np.float32)
+        return self._params.scores(X).astype(np.float32)
 
     def _read_with_counts(
         self, X: Any, y: Any, counts: Any, rng: Rng
@@ -156,7 +167,8 @@ class SVMTagger(LinearTagger):
                 targets = targets._replace(Y=labels_by_count(ranks, self.max_examples, rng))
             return X, targets, ranks
         ranks = check_array(counts, dtype=np.float32, input_name="counts", accept_sparse="csr")
-        ranks = ranks if isinstance(ranks, np.ndarray) else ranks.toarray()
+        if not isinstance(ranks, np.ndarray):
+            ranks = ranks.toarray()
         if is_soft(targets.Y):
             raise DataError(
                 "y must hold 0 (absent), 1 (present) or NaN (unknown) where counts are given. "
@@ -168,9 +180,23 @@ class SVMTagger(LinearTagger):
             )
         return X, targets, ranks
 
+    def _keep(self, planes: Sequence[Hyperplane], Y: Floats) -> None:
+        """Store the hyperplanes; a tag without one gets a constant score of 1 or -1."""
+        W = np.array([plane.w for plane in planes])
+        d = np.array([plane.d for plane in planes])
+        self.nu_ = np.array([plane.nu for plane in planes])
+        constant = np.isnan(self.nu_)
+        d[constant] = np.where(base_log_odds(Y[:, constant]) > 0, 1, -1)
+        self._params = LinearParams(W=W.astype(np.float32), d=d.astype(np.float32))
+
+    def _matching_thresholds(self, X: Numbers, Y: Floats) -> Doubles:
+        """What as many clips exceed as have the tag; found for σ(score), which is from 0 to 1."""
+        scores = self._scores(self._scaling(X))
+        return logit(matching_thresholds(Y, expit(scores.astype(np.float64))))
+
     def _learnt(self) -> tuple[Arrays, dict[str, Any]]:
         arrays, about = super()._learnt()
-        return arrays | {"nu": self.nu_}, about
+        return {**arrays, "nu": self.nu_}, about
 
     def _restore(self, arrays: Arrays, about: dict[str, Any]) -> None:
         super()._restore(arrays, about)
@@ -186,8 +212,10 @@ def choose_examples(
     order = _by_falling_count(counts, rng)
     positives = order[labels[order] == 1][:max_examples]
     negatives = order[labels[order] == 0][::-1][:max_examples]
-    n = min(len(positives), len(negatives)) if balanced else max_examples
-    return positives[:n], negatives[:n]
+    if balanced:
+        n = min(len(positives), len(negatives))
+        return Examples(positives=positives[:n], negatives=negatives[:n])
+    return Examples(positives=positives, negatives=negatives)
 
 
 def labels_by_count(counts: Floats, max_examples: int, rng: Rng) -> Floats:
@@ -201,10 +229,12 @@ def labels_by_count(counts: Floats, max_examples: int, rng: Rng) -> Floats:
         order = _by_falling_count(count, rng)
         order = order[~np.isnan(count[order])]
         n = min(max_examples, len(order) // 2)
-        positives = order[:n][count[order[:n]] > count[order].min(initial=np.inf)]
-        negatives = order[len(order) - n :]
-        negatives = negatives[count[negatives] < count[positives].min(initial=np.inf)]
-        label[positives], label[negatives] = 1, 0
+        highest = order[:n]
+        positives = highest[count[highest] > count[order].min(initial=np.inf)]
+        lowest = order[len(order) - n :]
+        negatives = lowest[count[lowest] < count[positives].min(initial=np.inf)]
+        label[positives] = 1
+        label[negatives] = 0
     return labels
 
 
@@ -215,20 +245,18 @@ def _by_falling_count(counts: Floats, rng: Rng) -> Places:
 
 def fit_hyperplane(X: Floats, examples: Examples, nu: float) -> Hyperplane:
     """The ν-SVM for these examples; a constant if no ν gives a margin."""
-    n_positive, n_negative = map(len, examples)
-    constant = np.zeros(X.shape[1]), 0.0, np.nan
-    if not n_positive or not n_negative:
-        return constant
-    rows = X[np.concatenate(examples)].astype(np.float64)
-    signs = np.repeat([1, -1], [n_positive, n_negative])
-    # at the bound itself, every coefficient is fixed, and libsvm finds no offset
-    highest = 2 * min(n_positive, n_negative) / len(rows) * (1 - 1e-9)
-    start = min(nu, highest)
-    for tried in start + (highest - start) * np.arange(11) / 10:
-        plane = _nu_svm(rows, signs, tried)
-        if plane is not None:
-            return plane
-    return constant
+    n_positive = len(examples.positives)
+    n_negative = len(examples.negatives)
+    if n_positive and n_negative:
+        rows = X[np.concatenate(examples)].astype(np.float64)
+        signs = np.repeat([1, -1], [n_positive, n_negative])
+        highest = 2 * min(n_positive, n_negative) / len(rows) * BELOW_BOUND
+        lowest = min(nu, highest)
+        for nu_tried in lowest + (highest - lowest) * np.arange(N_TRIES + 1) / N_TRIES:
+            plane = _nu_svm(rows, signs, nu_tried)
+            if plane is not None:
+                return plane
+    return Hyperplane(w=np.zeros(X.shape[1]), d=0.0, nu=np.nan)
 
 
 def _nu_svm(X: Doubles, signs: NDArray[np.int_], nu: float) -> Hyperplane | None:
@@ -251,4 +279,4 @@ def _nu_svm(X: Doubles, signs: NDArray[np.int_], nu: float) -> Hyperplane | None
     if nu * len(X) < MIN_MARGIN * np.abs(coefficients).sum():
         return None
     w = coefficients @ centred[svm.support_] / scale
-    return w, float(svm.intercept_[0] - w @ mean), nu
+    return Hyperplane(w=w, d=float(svm.intercept_[0] - w @ mean), nu=nu)

@@ -10,8 +10,10 @@ leaves gaps. Moving and swapping groups between folds then closes as many as pos
 evens out the sizes where that opens no gap.
 """
 
+from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import permutations
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -26,8 +28,9 @@ _LARGE_SHARE = 0.1
 """A group with more than this share of a fold is placed before all others, while there is room. To
 close a gap, two folds may come to differ by as much in size."""
 _MAX_TRIED = 100  # groups of a fold tried for a swap: fast for any number of groups
-_MIN_ROUNDS, _MAX_ROUNDS, _ROUNDS_TIMES_GROUPS = 10, 50, 50_000
-"""The least and most times that all gaps are tried; more groups get fewer tries."""
+_MIN_ROUNDS = 10  # the least and most times that all gaps are tried; more groups get fewer tries
+_MAX_ROUNDS = 50
+_ROUNDS_TIMES_GROUPS = 50_000
 
 
 def grouped_folds(groups: ArrayLike, Y: ArrayLike, *, n_folds: int = 5, seed: int = 0) -> Integers:
@@ -58,7 +61,8 @@ def grouped_folds(groups: ArrayLike, Y: ArrayLike, *, n_folds: int = 5, seed: in
             f"Got {n_groups}; use fewer folds, or smaller groups (tracks instead of artists)."
         )
     sizes = np.bincount(group_of)
-    counts = np.hstack(_positives_and_negatives(labels, group_of, n_groups))
+    in_groups = _count_labels(labels, group_of, n_groups)
+    counts = np.hstack([in_groups.positives, in_groups.negatives])
     rng = np.random.default_rng(seed)
     order = rng.permutation(n_groups)  # decides between groups that are alike
     folds = Folds(sizes[order], counts[order], n_folds)
@@ -95,21 +99,25 @@ def fold_report(folds: ArrayLike, groups: ArrayLike, Y: ArrayLike) -> FoldReport
         raise DataError(f"folds must have one entry per clip of Y, {n_clips}. Got {len(fold_of)}.")
     group_of = group_index(groups, n_clips)
     n_groups = int(group_of.max(initial=-1)) + 1
-    in_folds = _positives_and_negatives(labels, fold_of, n_folds)
-    in_groups = _positives_and_negatives(labels, group_of, n_groups)
-    incomplete: dict[int, list[str]] = {}
-    for kind, by_fold, by_group in zip(("positive", "negative"), in_folds, in_groups, strict=True):
+    in_folds = _count_labels(labels, fold_of, n_folds)
+    in_groups = _count_labels(labels, group_of, n_groups)
+    incomplete: dict[int, list[str]] = defaultdict(list)
+    for kind, by_fold, by_group in (
+        ("positive", in_folds.positives, in_groups.positives),
+        ("negative", in_folds.negatives, in_groups.negatives),
+    ):
         for tag in np.flatnonzero((by_fold == 0).any(axis=0)).tolist():
-            having, able = np.count_nonzero(by_fold[:, tag]), np.count_nonzero(by_group[:, tag])
-            incomplete.setdefault(tag, []).append(
-                f"{kind} in {having} of {n_folds} folds ({able} groups have one)"
+            n_with = np.count_nonzero(by_fold[:, tag])
+            n_able = np.count_nonzero(by_group[:, tag])
+            incomplete[tag].append(
+                f"{kind} in {n_with} of {n_folds} folds ({n_able} groups have one)"
             )
     pairs = np.unique(np.column_stack([fold_of, group_of]), axis=0)
     return FoldReport(
         sizes=np.bincount(fold_of),
         n_groups=np.bincount(pairs[:, 0]),
-        positives=in_folds[0],
-        negatives=in_folds[1],
+        positives=in_folds.positives,
+        negatives=in_folds.negatives,
         incomplete={tag: "; ".join(parts) for tag, parts in sorted(incomplete.items())},
     )
 
@@ -135,19 +143,19 @@ def nested_folds(folds: ArrayLike) -> Iterator[Split]:
     folds : (n_clips,) fold of each clip, from ``grouped_folds``; at least 3 folds.
     """
     fold_of, n_folds = _fold_index(folds, least=3)
+    return _splits(fold_of, n_folds)
+
+
+def _splits(fold_of: Integers, n_folds: int) -> Iterator[Split]:
     clips = [np.flatnonzero(fold_of == fold) for fold in range(n_folds)]
-    return (
-        Split(
+    for test, valid in permutations(range(n_folds), 2):
+        yield Split(
             test_fold=test,
             valid_fold=valid,
             train=np.flatnonzero((fold_of != test) & (fold_of != valid)),
             valid=clips[valid],
             test=clips[test],
         )
-        for test in range(n_folds)
-        for valid in range(n_folds)
-        if valid != test
-    )
 
 
 class GroupedTagKFold(BaseCrossValidator):
@@ -189,20 +197,32 @@ class GroupedTagKFold(BaseCrossValidator):
                 "as in GridSearchCV(...).fit(X, Y, groups=artists)."
             )
         labels = np.asarray(y)
-        labels = labels[:, None] if labels.ndim == 1 else labels
+        if labels.ndim == 1:
+            labels = labels[:, None]
         fold_of = grouped_folds(groups, labels, n_folds=self.n_splits, seed=self.random_state)
-        yield from (fold_of == fold for fold in range(self.n_splits))
+        for fold in range(self.n_splits):
+            yield fold_of == fold
 
 
-def _positives_and_negatives(labels: Ternary, index: Integers, n: int) -> tuple[Integers, Integers]:
-    """(n, n_tags) twice: positive and negative labels of the clips with each index."""
+class _LabelCounts(NamedTuple):
+    """Labels of the clips of each of n groups or folds."""
+
+    positives: Integers  # (n, n_tags)
+    negatives: Integers  # (n, n_tags)
+
+
+def _count_labels(labels: Ternary, index: Integers, n: int) -> _LabelCounts:
+    """The labels of the clips with each index."""
     order = np.argsort(index, kind="stable")
     starts = np.searchsorted(index[order], np.arange(n))
 
     def total(mask: Mask) -> Integers:
         return np.add.reduceat(mask[order], starts, axis=0, dtype=np.int64)
 
-    return total(labels.positive), total(labels.known & ~labels.positive)
+    return _LabelCounts(
+        positives=total(labels.positive),
+        negatives=total(labels.known & ~labels.positive),
+    )
 
 
 def group_index(groups: ArrayLike, n_clips: int) -> Integers:
@@ -219,7 +239,8 @@ def group_index(groups: ArrayLike, n_clips: int) -> Integers:
                 f"groups must name a group for every clip. Got {len(nameless)} without one, the "
                 f"first at clip {nameless[0]}; give each such clip its own group."
             )
-        return np.unique(names, return_inverse=True)[1]
+        _, index = np.unique(names, return_inverse=True)
+        return index
     except TypeError as error:
         raise DataError(
             f"groups must be all text or all integers. Got values that do not compare: {error}."
@@ -234,12 +255,36 @@ def _fold_index(folds: ArrayLike, *, least: int) -> tuple[Integers, int]:
             "folds must be one integer per clip, as grouped_folds gives them. Got shape "
             f"{fold_of.shape} of {fold_of.dtype}."
         )
-    found = np.unique(fold_of)
-    if len(found) < least or not np.array_equal(found, np.arange(len(found))):
+    numbers = np.unique(fold_of)
+    if len(numbers) < least or not np.array_equal(numbers, np.arange(len(numbers))):
         raise DataError(
-            f"folds must be numbered from 0 without a gap, and at least {least}. Got {found}."
+            f"folds must be numbered from 0 without a gap, and at least {least}. Got {numbers}."
         )
-    return fold_of, len(found)
+    return fold_of, len(numbers)
+
+
+def _capacity(sizes: Integers, n_folds: int) -> float:
+    """Clips per fold, when each larger group has its own fold."""
+    n_clips = float(sizes.sum())
+    n_free = n_folds
+    for size in np.sort(sizes)[::-1]:
+        if n_free == 1 or size <= n_clips / n_free:
+            break
+        n_clips -= size
+        n_free -= 1
+    return n_clips / n_free
+
+
+class _Move(NamedTuple):
+    group: int
+    fold: int  # the new one
+
+
+class _Change(NamedTuple):
+    """Moves that bring a column to a fold."""
+
+    gain: float  # how many more (fold, column) pairs are filled
+    moves: list[_Move]
 
 
 class Folds:
@@ -250,13 +295,7 @@ class Folds:
         self.counts = counts.astype(np.float32)  # (n_groups, n_columns) clips that have the column
         self.has = (counts > 0).astype(np.float32)  # (n_groups, n_columns)
         self.n_folds = n_folds
-        # Clips per fold, when each larger group has its own fold.
-        rest, free = float(sizes.sum()), n_folds
-        for size in np.sort(sizes)[::-1]:
-            if free == 1 or size <= rest / free:
-                break
-            rest, free = rest - size, free - 1
-        self.capacity = rest / free
+        self.capacity = _capacity(sizes, n_folds)
         self.fold = np.full(len(sizes), -1)  # (n_groups,) -1: not placed yet
         self.size = np.zeros(n_folds, dtype=np.int64)  # clips of each fold
         self.got = np.zeros((n_folds, counts.shape[1]), dtype=np.float32)  # clips with the column
@@ -301,24 +340,27 @@ class Folds:
         for group in np.argsort(-self.sizes, kind="stable").tolist():
             if self.sizes[group] <= max(1, _LARGE_SHARE * self.capacity):
                 return
-            lacking = (self.lacks @ self.has[group]).tolist()
-            fits = self._with_room(group)
-            self.place(group, max(fits, key=lambda fold: (lacking[fold], -self.size[fold])))
+            n_lacking = self.lacks @ self.has[group]  # (n_folds,) of the group's columns
+            need = list(zip(n_lacking.tolist(), (-self.size).tolist(), strict=True))
+            self.place(group, max(self._with_room(group), key=need.__getitem__))
 
     def place_by_rarest_column(self) -> None:
         """Iterative stratification of the groups without a fold, by the column with the fewest."""
         share = self.counts.sum(axis=0) / self.n_folds
-        while (left := self.has[self.fold < 0].sum(axis=0)).any():
-            column = int(np.argmin(np.where(left > 0, left, np.inf)))
+        while True:
+            n_left = self.has[self.fold < 0].sum(axis=0)  # (n_columns,) groups
+            if not n_left.any():
+                break
+            column = int(np.argmin(np.where(n_left > 0, n_left, np.inf)))
             groups = np.flatnonzero((self.fold < 0) & (self.has[:, column] > 0))
             for group in groups[np.argsort(-self.counts[groups, column], kind="stable")].tolist():
                 # In this order: the fold lacks the column, misses more of its share, lacks more of
                 # the group's other columns, is smaller.
-                first = self.lacks[:, column].tolist()
-                second = (share[column] - self.got[:, column]).tolist()
-                third = (self.lacks @ self.has[group]).tolist()
-                fourth = (-self.size).tolist()
-                need = list(zip(first, second, third, fourth, strict=True))
+                lacks_column = self.lacks[:, column].tolist()
+                missing_share = (share[column] - self.got[:, column]).tolist()
+                n_lacking = (self.lacks @ self.has[group]).tolist()
+                room = (-self.size).tolist()
+                need = list(zip(lacks_column, missing_share, n_lacking, room, strict=True))
                 self.place(group, max(self._with_room(group), key=need.__getitem__))
         for group in np.flatnonzero(self.fold < 0).tolist():  # groups without any known label
             self.place(group, int(np.argmin(self.size)))
@@ -345,15 +387,16 @@ class Folds:
         if not self.lacks[target, column]:
             return False
         changes = list(self._changes(target, column))
-        gains = np.array([gain for gain, _ in changes])
+        gains = np.array([change.gain for change in changes])
         if gains.max(initial=-1.0) < 0:
             return False
-        for group, fold in changes[rng.choice(np.flatnonzero(gains == gains.max()))][1]:
-            self.place(group, fold)
+        chosen = changes[rng.choice(np.flatnonzero(gains == gains.max()))]
+        for move in chosen.moves:
+            self.place(move.group, move.fold)
         return True
 
-    def _changes(self, target: int, column: int) -> Iterator[tuple[float, list[tuple[int, int]]]]:
-        """(gain, [(group, new fold), …]) of changes that bring the column to the target fold."""
+    def _changes(self, target: int, column: int) -> Iterator[_Change]:
+        """Moves to the target fold, and swaps with one of its groups, that bring it the column."""
         others = self.members(target)
         for source in range(self.n_folds):
             groups = self.members(source)
@@ -362,25 +405,32 @@ class Folds:
                 continue
             gains = self.gain(groups, source, target)
             for index in np.argsort(-gains, kind="stable")[:_MAX_TRIED].tolist():
-                group, size = int(groups[index]), self.sizes[groups[index]]
+                group = int(groups[index])
+                size = self.sizes[group]
+                there = _Move(group, target)
                 if self.keeps_balance(size, source, target):
-                    yield float(gains[index]), [(group, target)]
-                allowed = self.keeps_balance(size - self.sizes[others], source, target)
-                if allowed.any():
-                    both = self.exchange_gain(group, others, source, target)
-                    best = int(np.argmax(np.where(allowed, both, -np.inf)))
-                    yield float(both[best]), [(group, target), (int(others[best]), source)]
+                    yield _Change(float(gains[index]), [there])
+                is_allowed = self.keeps_balance(size - self.sizes[others], source, target)
+                if is_allowed.any():
+                    swap_gains = self.exchange_gain(group, others, source, target)
+                    best = int(np.argmax(np.where(is_allowed, swap_gains, -np.inf)))
+                    back = _Move(int(others[best]), source)
+                    yield _Change(float(swap_gains[best]), [there, back])
 
     def even_out(self) -> None:
         """Move or swap groups between larger and smaller folds while that opens no gap."""
-        shifted = True
-        while shifted:
-            by_size = np.argsort(self.size, kind="stable").tolist()
-            shifted = any(
-                self.size[source] - self.size[target] > 1 and self._shift(source, target)
-                for source in reversed(by_size)
-                for target in by_size
-            )
+        while self._shift_once():
+            pass
+
+    def _shift_once(self) -> bool:
+        """Bring the sizes of the first two folds closer for which it is possible."""
+        by_size = np.argsort(self.size, kind="stable").tolist()
+        for source in reversed(by_size):
+            for target in by_size:
+                gap = self.size[source] - self.size[target]
+                if gap > 1 and self._shift(source, target):
+                    return True
+        return False
 
     def _shift(self, source: int, target: int) -> bool:
         """Bring two folds' sizes closer; False if no move or swap can without opening a gap."""
@@ -394,8 +444,8 @@ class Folds:
         others = self.members(target)
         for group in self.members(source)[:_MAX_TRIED].tolist():
             surplus = self.sizes[group] - self.sizes[others]
-            both = self.exchange_gain(group, others, source, target)
-            useful = others[(surplus > 0) & (surplus < gap) & (both >= 0)]
+            gains = self.exchange_gain(group, others, source, target)
+            useful = others[(surplus > 0) & (surplus < gap) & (gains >= 0)]
             if len(useful) > 0:
                 self.place(group, target)
                 self.place(int(useful[0]), source)

@@ -145,7 +145,8 @@ def checked(Y: ArrayLike, S: ArrayLike) -> tuple[Ternary, Numbers]:
 def ternary(Y: ArrayLike) -> Ternary:
     """Y as positive and known masks; ``DataError`` for values other than 0, 1 and NaN."""
     labels = matrix("Y", Y)
-    positive, known = labels == 1, ~np.isnan(labels)
+    positive = labels == 1
+    known = ~np.isnan(labels)
     wrong = known & ~positive & (labels != 0)
     if wrong.any():
         clip, tag = np.argwhere(wrong)[0]
@@ -154,7 +155,12 @@ def ternary(Y: ArrayLike) -> Ternary:
             f"the first at clip {clip}, tag {tag}: {labels[clip, tag]}. Turn counts and "
             "probabilities into labels first."
         )
-    return Ternary(positive, known, positive.sum(axis=0), known.sum(axis=0))
+    return Ternary(
+        positive=positive,
+        known=known,
+        n_positive=positive.sum(axis=0),
+        n_known=known.sum(axis=0),
+    )
 
 
 def matrix(name: str, values: ArrayLike, axes: str = "(n_clips, n_tags)") -> Numbers:
@@ -200,11 +206,53 @@ def auc_per_tag(Y: ArrayLike, S: ArrayLike) -> MetricResult:
     reasons = labels.undefined(needs_positive=True, needs_negative=True)
 
     def auc(y: Mask, s: Doubles) -> float:
-        positives, negatives = np.sort(s[y]), np.sort(s[~y])
-        sides = (np.searchsorted(negatives, positives, side).sum() for side in ("left", "right"))
-        return float(sum(sides) / 2 / (len(positives) * len(negatives)))
+        positives = np.sort(s[y])
+        negatives = np.sort(s[~y])
+        n_below = np.searchsorted(negatives, positives, "left").sum()
+        n_below_or_equal = np.searchsorted(negatives, positives, "right").sum()
+        n_in_order = (n_below + n_below_or_equal) / 2
+        return float(n_in_order / (len(positives) * len(negatives)))
 
     return _per_tag(labels, scores, reasons, auc)
+
+
+def expected_auc_per_tag(Y: ArrayLike, S: ArrayLike) -> MetricResult:
+    """AUC_j = Σ_{i≠k} y_ij (1 - y_kj) [s_ij > s_kj] / Σ_{i≠k} y_ij (1 - y_kj), for soft labels.
+
+    A label may be a probability y: it counts as y positives and 1 - y negatives. For labels of 0
+    and 1 this is ``auc_per_tag``. Undefined for a tag without such pairs.
+    """
+    labels = matrix("Y", Y)
+    if not ((labels > 0) & (labels < 1)).any():
+        return auc_per_tag(labels, S)
+    scores = matrix("S", S)
+    pairs = expected_pairs(labels)
+    in_order = np.zeros(len(pairs))
+    for tag, (y, s) in enumerate(zip(labels.T, scores.T, strict=True)):
+        known = ~np.isnan(y)
+        in_order[tag] = _expected_in_order(y[known].astype(np.float64), s[known])
+    values = np.full(len(pairs), np.nan)
+    np.divide(in_order, pairs, out=values, where=pairs > 0)
+    undefined = np.flatnonzero(pairs == 0).tolist()
+    return MetricResult(values, dict.fromkeys(undefined, "no positive or no negative"))
+
+
+def expected_pairs(Y: Numbers) -> Doubles:
+    """Σ_{i≠k} y_ij (1 - y_kj): pairs of a positive and a negative clip of each tag, (n_tags,)."""
+    known = ~np.isnan(Y)
+    p = np.where(known, Y, 0.0).astype(np.float64)
+    q = known - p
+    return np.maximum(p.sum(axis=0) * q.sum(axis=0) - (p * q).sum(axis=0), 0.0)
+
+
+def _expected_in_order(y: Doubles, s: Numbers) -> float:
+    """Σ_{i≠k} y_i (1 - y_k) [s_i > s_k] of one tag, equal scores counting half."""
+    values, place = np.unique(s, return_inverse=True)
+    positive = np.bincount(place, weights=y, minlength=len(values))
+    negative = np.bincount(place, weights=1 - y, minlength=len(values))
+    below = np.cumsum(negative) - negative
+    with_itself = (y * (1 - y)).sum()  # i = k, which has equal scores
+    return float(positive @ (below + negative / 2) - with_itself / 2)
 
 
 def auc_per_clip(Y: ArrayLike, S: ArrayLike) -> MetricResult:
@@ -226,9 +274,10 @@ def average_precision_per_tag(Y: ArrayLike, S: ArrayLike) -> MetricResult:
     labels, scores = checked(Y, S)
 
     def average_precision(y: Mask, s: Doubles) -> float:
-        positives, everything = np.sort(s[y]), np.sort(s)
-        found = len(positives) - np.searchsorted(positives, positives)
-        return float(np.mean(found / (len(s) - np.searchsorted(everything, positives))))
+        positives = np.sort(s[y])
+        n_positives = len(positives) - np.searchsorted(positives, positives)
+        n_all = len(s) - np.searchsorted(np.sort(s), positives)
+        return float(np.mean(n_positives / n_all))
 
     return _per_tag(labels, scores, labels.undefined(needs_positive=True), average_precision)
 
@@ -247,8 +296,9 @@ def precision_at_k_per_tag(Y: ArrayLike, S: ArrayLike, *, k: int = 10) -> Metric
 
     def precision(y: Mask, s: Doubles) -> float:
         kth = np.partition(s, -k)[-k]
-        above, tied = s > kth, s == kth  # a fair share of those at the k-th score
-        return float(y[above].sum() + (k - above.sum()) * y[tied].mean()) / k
+        is_above = s > kth
+        is_tied = s == kth  # of which a fair share is taken
+        return float(y[is_above].sum() + (k - is_above.sum()) * y[is_tied].mean()) / k
 
     return _per_tag(labels, scores, reasons, precision)
 
@@ -272,12 +322,13 @@ def _per_tag(
 ) -> MetricResult:
     """The metric of labels (n,) and scores (n,) of the known clips of each tag without a reason."""
     values = np.full(scores.shape[1], np.nan)
-    known, positive, of_tags = (
-        np.ascontiguousarray(table.T) for table in (labels.known, labels.positive, scores)
-    )
+    known_of_tag = np.ascontiguousarray(labels.known.T)
+    positive_of_tag = np.ascontiguousarray(labels.positive.T)
+    scores_of_tag = np.ascontiguousarray(scores.T)
     for tag in set(range(len(values))) - set(reasons):
-        own = known[tag]
-        values[tag] = metric(positive[tag][own], of_tags[tag][own].astype(np.float64))
+        known = known_of_tag[tag]
+        known_scores = scores_of_tag[tag][known].astype(np.float64)
+        values[tag] = metric(positive_of_tag[tag][known], known_scores)
     return MetricResult(values, reasons)
 
 
@@ -324,8 +375,9 @@ def log_loss_per_tag(Y: ArrayLike, S: ArrayLike) -> MetricResult:
     """
 
     def loss(y: Mask, s: Doubles) -> float:
-        given_to_truth = np.where(y, s, 1 - s)
-        return float(-np.mean(np.log(np.clip(given_to_truth, np.finfo(np.float64).eps, 1))))
+        probability_of_truth = np.where(y, s, 1 - s)
+        smallest = np.finfo(np.float64).eps
+        return float(-np.mean(np.log(np.clip(probability_of_truth, smallest, 1))))
 
     return _per_tag_of_probabilities(Y, S, loss)
 
@@ -348,7 +400,9 @@ class Reliability:
 
     def __add__(self, other: "Reliability") -> "Reliability":
         return Reliability(
-            self.n + other.n, self.scores + other.scores, self.positives + other.positives
+            n=self.n + other.n,
+            scores=self.scores + other.scores,
+            positives=self.positives + other.positives,
         )
 
 
@@ -359,12 +413,16 @@ def reliability(Y: ArrayLike, S: ArrayLike) -> Reliability:
     apart, but needs more clips.
     """
     labels, scores = _checked_probabilities(Y, S)
-    y, s = labels.positive[labels.known], scores[labels.known].astype(np.float64)
+    y = labels.positive[labels.known].astype(np.float64)
+    s = scores[labels.known].astype(np.float64)
     n_bins = len(Reliability.edges) - 1
-    place = np.clip(np.searchsorted(Reliability.edges, s, side="right") - 1, 0, n_bins - 1)
-    n = np.bincount(place, minlength=n_bins)
-    said, true = (np.bincount(place, weights=w, minlength=n_bins) for w in (s, y.astype(float)))
-    return Reliability(n, said.astype(np.float64), true.astype(np.float64))
+    bin_of = np.clip(np.searchsorted(Reliability.edges, s, side="right") - 1, 0, n_bins - 1)
+    # NumPy gives integers for no labels at all.
+    return Reliability(
+        n=np.bincount(bin_of, minlength=n_bins),
+        scores=np.bincount(bin_of, weights=s, minlength=n_bins).astype(np.float64),
+        positives=np.bincount(bin_of, weights=y, minlength=n_bins).astype(np.float64),
+    )
 
 
 def are_probabilities(S: ArrayLike) -> bool:

@@ -68,7 +68,8 @@ def paired_t_tests(
         the expected share of false findings among the findings is at most alpha.
     """
     _check_alpha(alpha)
-    first, second = (_scores(name, M, "(n_folds, n_tags)") for name, M in (("A", A), ("B", B)))
+    first = _scores("A", A, "(n_folds, n_tags)")
+    second = _scores("B", B, "(n_folds, n_tags)")
     if first.shape != second.shape:
         raise DataError(
             "A and B must have the same shape (n_folds, n_tags). Got "
@@ -82,15 +83,24 @@ def paired_t_tests(
         deviations = np.where(paired, differences - mean, 0.0)
         variance = (deviations**2).sum(axis=0) / (n - 1)
         # Rounding the mean leaves a trace of variance even if all differences are equal.
-        least, most = (f.reduce(differences, initial=np.nan) for f in (np.fmin, np.fmax))
-        constant = least == most
-        t = mean / np.sqrt(np.where(constant, 0.0, variance) / n)
-    t[constant & (mean == 0)] = 0.0
+        smallest = np.fmin.reduce(differences, initial=np.nan)
+        largest = np.fmax.reduce(differences, initial=np.nan)
+        is_constant = smallest == largest
+        t = mean / np.sqrt(np.where(is_constant, 0.0, variance) / n)
+    t[is_constant & (mean == 0)] = 0.0
     t[n < 2] = np.nan
     p = 2 * special.stdtr(n - 1, -np.abs(t))
     few = "fewer than two folds with both scores"
     reasons = dict.fromkeys(np.flatnonzero(n < 2).tolist(), few)
-    return PairedTests(mean, t, p, adjust_p_values(p, correction), n, float(alpha), reasons)
+    return PairedTests(
+        difference=mean,
+        t=t,
+        p=p,
+        p_adjusted=adjust_p_values(p, correction),
+        n_folds=n,
+        alpha=float(alpha),
+        reasons=reasons,
+    )
 
 
 def adjust_p_values(p: ArrayLike, correction: str) -> Doubles:
@@ -153,7 +163,11 @@ def friedman(scores: ArrayLike, *, alpha: float = 0.05) -> FriedmanTest:
             "paired_t_tests, and leave out a model that is undefined in many blocks."
         )
     all_tied = bool((complete == complete[:, :1]).all())
-    statistic, p = (0.0, 1.0) if all_tied else stats.friedmanchisquare(*complete.T)
+    if all_tied:
+        statistic = 0.0
+        p = 1.0
+    else:
+        statistic, p = stats.friedmanchisquare(*complete.T)
     q = stats.studentized_range.ppf(1 - alpha, k, np.inf) / np.sqrt(2)
     return FriedmanTest(
         statistic=float(statistic),

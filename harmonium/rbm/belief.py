@@ -65,6 +65,7 @@ class _Form(NamedTuple):
     total: Callable[[Array, Array, int], Array]  # bias + Σ log messages over an axis
     message: Callable[[Array, Array, Array], Array]  # from total, opposite message and U
     cavity: Callable[[Array, Array], tuple[Array, Array]]  # σ(x), σ(-x) of total less one message
+    mix: Callable[[Array, Array, Any], Array]  # old and new message, and the share of the old one
 
 
 def belief_propagation(
@@ -76,23 +77,65 @@ def belief_propagation(
     tolerance: float | Array = 0.0,
     pairs: bool = False,
     logs: bool = False,
+    damp_logs: bool = False,
 ) -> Estimate:
     """p(y_j = 1), p(h_k = 1) and, if asked, p(h_k = 1, y_j = 1) given the known tags.
 
     NaN in ``y`` (B, C) is unknown. A clip stops changing once its residual is at most
     ``tolerance``, whatever the other clips of the batch do. ``logs`` uses the log form whatever the
-    weights: in a stack of models, choosing would compute both forms.
+    weights: in a stack of models, choosing would compute both forms. ``damp_logs`` damps as the log
+    form does, also in ratio form, which then takes six times as long.
+
+    The derivative, forwards and backwards, is that of these ``steps`` iterations, of which clips
+    that have converged take fewer. It needs ``steps`` to be a number and not traced.
     """
+    options = _Options(pairs, logs, damp_logs)
+    if isinstance(steps, jax.core.Tracer):
+        return _propagate_in_form(steps, options, field, y, damping, tolerance)
+    return _differentiable(steps, options, field, y, damping, tolerance)
+
+
+class _Options(NamedTuple):
+    """What :func:`belief_propagation` is asked for."""
+
+    pairs: bool
+    logs: bool
+    damp_logs: bool
+
+
+def _propagate_in_form(
+    steps: int,
+    options: _Options,
+    field: Field,
+    y: Array,
+    damping: float | Array,
+    tolerance: float | Array,
+    *,
+    as_scan: bool = False,
+) -> Estimate:
+    """By the kernel, in ratio form or in log form; the kernel is never a scan."""
 
     def run(form: _Form) -> Estimate:
-        return _propagate(form, field, y, steps, damping, tolerance, pairs)
+        return _propagate(form, field, y, steps, damping, tolerance, options.pairs, as_scan=as_scan)
 
-    if not pairs and fits(*field.U.shape):
+    if not (options.pairs or options.damp_logs or as_scan) and fits(*field.U.shape):
         return fused(field, y, steps, damping, tolerance)
-    if logs:
+    if options.logs:
         return run(LOG)
     small = jnp.max(jnp.abs(field.U)) <= RATIO_LIMIT
-    return lax.cond(small, lambda: run(RATIO), lambda: run(LOG))
+    ratio = RATIO_IN_LOGS if options.damp_logs else RATIO
+    return lax.cond(small, lambda: run(ratio), lambda: run(LOG))
+
+
+# JAX differentiates a scan forwards and backwards, but a while loop only forwards, and the kernel
+# not at all. So a derivative, and nothing else, runs the same iterations as a scan.
+_differentiable = jax.custom_jvp(_propagate_in_form, nondiff_argnums=(0, 1))
+
+
+@_differentiable.defjvp
+def _slopes(steps: int, options: _Options, primals: Any, tangents: Any) -> Any:
+    """The beliefs, and their derivative in the direction of the tangents."""
+    return jax.jvp(partial(_propagate_in_form, steps, options, as_scan=True), primals, tangents)
 
 
 def _propagate(
@@ -103,6 +146,8 @@ def _propagate(
     damping: float | Array,
     tolerance: float | Array,
     pairs: bool,
+    *,
+    as_scan: bool = False,
 ) -> Estimate:
     (n, n_tags), free = field.U.shape, clamp(field, y)
     rows, columns = -n % GROUP, -n_tags % GROUP  # neutral units that fill up the groups
@@ -111,7 +156,7 @@ def _propagate(
     d = jnp.pad(free.d.T, ((0, columns), (0, 0)), constant_values=REMOVED)  # (C, B)
 
     def mix(old: Array, new: Array, live: Array) -> Array:
-        return jnp.where(live, damping * old + (1 - damping) * new, old)
+        return jnp.where(live, form.mix(old, new, damping), old)
 
     def iterate(state: Any) -> Any:
         """Messages (n, C, B), totals of hidden units (n, B) and tags (C, B), residuals (B,)."""
@@ -130,7 +175,13 @@ def _propagate(
 
     neutral = jnp.full((*U.shape[:2], y.shape[0]), form.neutral, U.dtype)
     start = (neutral, neutral, c, d, jnp.full(y.shape[:1], jnp.inf, U.dtype), jnp.int32(0))
-    down, up, total_h, total_y, residual, _ = lax.while_loop(unfinished, iterate, start)
+    if as_scan:  # of the iterations' steps, only the messages are kept for the way back
+        end, _ = lax.scan(
+            lambda state, _: (jax.checkpoint(iterate)(state), None), start, length=steps
+        )
+    else:
+        end = lax.while_loop(unfinished, iterate, start)
+    down, up, total_h, total_y, residual, _ = end
 
     tags = unclamp(jax.nn.sigmoid(total_y)[:n_tags].T, y)
     hidden = jax.nn.sigmoid(total_h)[:n].T
@@ -138,9 +189,16 @@ def _propagate(
     if pairs:
         below = form.cavity(total_y[None, :, :], down)
         joint = _pair_marginals(below, form.cavity(total_h[:, None, :], up), U)[:n, :n_tags]
-        # p(h_k = 1, y_j = 1) = y_j p(h_k = 1) for a known tag, which is no longer a variable
-        joint = jnp.where(jnp.isnan(y).T[None], joint, hidden.T[:, None, :] * y.T[None, :, :])
-    return Estimate(tags, hidden, residual, joint)
+        joint = with_known_pairs(joint, hidden, y)
+    # how far the marginals are from convergence is a diagnostic and has no slope
+    return Estimate(tags, hidden, lax.stop_gradient(residual), joint)
+
+
+def with_known_pairs(pairs: Array, hidden: Array, y: Array) -> Array:
+    """p(h_k = 1, y_j = 1), with y_j p(h_k = 1) for a known tag, which is no variable; (n, C, B)."""
+    unknown = jnp.isnan(y)
+    known = jnp.where(unknown, 0.0, y)  # a NaN would spoil the slope of the other branch, too
+    return jnp.where(unknown.T[None], pairs, hidden.T[:, None, :] * known.T[None, :, :])
 
 
 def _change(old: Array, new: Array) -> Array:
@@ -162,8 +220,8 @@ def _pair_marginals(tags: tuple[Array, Array], hidden: tuple[Array, Array], U: A
     """
     (p, not_p), (q, not_q) = tags, hidden
     both, not_both = p * q, not_p + p * not_q  # 1 - pq without cancellation
-    # σ(U + log(pq / (1 - pq))), written so that e^U cannot overflow
-    shrink = jnp.exp(-jnp.abs(U))
+    # σ(U + log(pq / (1 - pq))), written so that e^U cannot overflow, with the slope of e^U at U = 0
+    shrink = jnp.exp(jnp.where(U > 0, -U, U))
     both, not_both = (
         jnp.where(U > 0, both, shrink * both),
         jnp.where(U > 0, shrink * not_both, not_both),
@@ -194,8 +252,30 @@ def _log_cavity(total: Array, m: Array) -> tuple[Array, Array]:
     return jax.nn.sigmoid(total - m), jax.nn.sigmoid(m - total)
 
 
-RATIO = _Form(1.0, lambda b, r, axis: b + sum_logs(r, axis), _ratio_message, _ratio_cavity)
-LOG = _Form(0.0, lambda b, m, axis: b + jnp.sum(m, axis=axis), _log_message, _log_cavity)
+def _weighted_mean(old: Array, new: Array, share: float | Array) -> Array:
+    return share * old + (1 - share) * new
+
+
+def _geometric_mean(old: Array, new: Array, share: float | Array) -> Array:
+    """Of ratios: the mean of their logarithms."""
+    return old * jnp.exp((1 - share) * jnp.log(new / old))
+
+
+RATIO = _Form(
+    neutral=1.0,
+    total=lambda b, r, axis: b + sum_logs(r, axis),
+    message=_ratio_message,
+    cavity=_ratio_cavity,
+    mix=_weighted_mean,
+)
+RATIO_IN_LOGS = RATIO._replace(mix=_geometric_mean)  # takes the path of the log form
+LOG = _Form(
+    neutral=0.0,
+    total=lambda b, m, axis: b + jnp.sum(m, axis=axis),
+    message=_log_message,
+    cavity=_log_cavity,
+    mix=_weighted_mean,
+)
 
 
 # The kernel. Each clip is a separate program: it keeps the messages of every edge in registers,

@@ -1,11 +1,12 @@
 """Ways to train: approximations to the gradient of -log p(y | u, a), behind one signature.
 
 The gradient is a difference of two expectations of ∂E/∂θ: the positive phase, with the known tags
-clamped, less the negative phase, with none. :class:`ContrastiveDivergence`, :class:`MeanField` and
-:class:`BeliefPropagation` differ in how they find the two. :class:`PseudoLikelihood` and
-:class:`MultiPrediction` have other objectives, whose gradients are exact. Each is called as
-``gradient(params, batch, noise)`` and returns the gradient of the batch's mean loss, and logits of
-the tags, whose likelihood is a proxy for the model's in the training history.
+clamped, less the negative phase, with none. :class:`ContrastiveDivergence`, :class:`MeanField`,
+:class:`BeliefPropagation` and :class:`Exact` differ in how they find the two.
+:class:`PseudoLikelihood` and :class:`MultiPrediction` have other objectives, whose gradients are
+exact. Each is called as ``gradient(params, batch, noise)`` and returns the gradient of the batch's
+mean loss, and logits of the tags, whose likelihood is a proxy for the model's in the training
+history.
 
 Unknown tags (NaN) are inferred in the positive phase, never treated as zeros. Random numbers come
 in as an array, because inside the training scan many small programs would make them.
@@ -21,8 +22,21 @@ import jax
 import jax.numpy as jnp
 from jax import Array, lax
 
-from harmonium.rbm.belief import GROUP, RATIO_LIMIT, belief_propagation, odds, sum_logs
-from harmonium.rbm.inference import fill_unknown, gibbs_sweep, mean_field
+from harmonium.rbm.belief import (
+    GROUP,
+    RATIO_LIMIT,
+    Estimate,
+    belief_propagation,
+    odds,
+    sum_logs,
+)
+from harmonium.rbm.inference import (
+    check_enumerable,
+    exact,
+    fill_unknown,
+    gibbs_sweep,
+    mean_field,
+)
 from harmonium.rbm.model import (
     Field,
     Params,
@@ -42,6 +56,7 @@ class Batch(NamedTuple):
     a: Array  # (B, S), indices into V; negative: none
     y: Array  # (B, C), tags; NaN unknown
     w: Array  # (B,), weight of each clip; 0 for rows that only fill up the batch
+    chains: Any = None  # (B, C), the persistent chains of the clips, if they have any
 
 
 Moments = tuple[Array, Array, Array]  # E[y] (B, C), E[h] (B, n), Σ_b w_b E[h yᵀ] (n, C)
@@ -57,6 +72,15 @@ class Gradient(Protocol):
         """
         return 0, 0
 
+    @property
+    def is_persistent(self) -> bool:
+        """Whether the negative phase keeps its chains from one step to the next."""
+        return False
+
+    def advance(self, params: Any, batch: Batch, noise: Array) -> Any:
+        """``batch.chains`` after this step's sweeps, (B, C), if the objective is persistent."""
+        return batch.chains
+
     def __call__(self, params: Any, batch: Batch, noise: Array) -> tuple[Any, Array]:
         """The gradient of the mean loss, and logits (B, C) whose likelihood is a proxy.
 
@@ -65,7 +89,7 @@ class Gradient(Protocol):
 
 
 @dataclass(frozen=True)
-class ContrastiveDivergence:
+class ContrastiveDivergence(Gradient):
     """CD-K: the negative phase is the end of a K-sweep Gibbs chain started at the data."""
 
     steps: int = 1
@@ -89,6 +113,49 @@ class ContrastiveDivergence:
         positive = _factorised(start, hidden_given_tags(field, start), batch.w)
         negative = _factorised(y, hidden_given_tags(field, y), batch.w)
         return _descent(params, batch, positive, negative), logits
+
+
+@dataclass(frozen=True)
+class PersistentContrastiveDivergence(Gradient):
+    """PCD-K: the negative phase is a Gibbs chain that goes on from step to step.
+
+    A chain samples p(y | u, a), so each clip has one of its own, which makes K sweeps whenever its
+    clip is used. Without u and a, all clips have the same distribution: there are as many chains as
+    clips in a minibatch, and every minibatch moves them on.
+    """
+
+    steps: int = 1
+
+    @property
+    def is_persistent(self) -> bool:
+        """Always."""
+        return True
+
+    def noise(self, params: Params, unknown: bool) -> tuple[int, int]:
+        """K sweeps for the chains, and some more to draw the unknown tags."""
+        return self.steps + FILL_SWEEPS * unknown, sum(params.U.shape)
+
+    def advance(self, params: Params, batch: Batch, noise: Array) -> Array:
+        """K sweeps h ~ p(h | y), y ~ p(y | h) of each chain."""
+        field = condition(params, batch.u, batch.a)
+        y, _ = lax.scan(
+            lambda tags, u: (gibbs_sweep(field, tags, u)[0], None),
+            batch.chains,
+            noise[: self.steps],
+        )
+        return y
+
+    def __call__(self, params: Params, batch: Batch, noise: Array) -> tuple[Params, Array]:
+        """∂E/∂θ at (y, ĥ) of the data less ∂E/∂θ at (y, ĥ) of the chains, already moved on."""
+        field = condition(params, batch.u, batch.a)
+        start = batch.y
+        if len(noise) > self.steps:
+            start = fill_unknown(field, batch.y, noise[self.steps :])
+        h = hidden_given_tags(field, start)
+        positive = _factorised(start, h, batch.w)
+        end = batch.chains
+        negative = _factorised(end, hidden_given_tags(field, end), batch.w)
+        return _descent(params, batch, positive, negative), field.d + h @ field.U
 
 
 @dataclass(frozen=True)
@@ -119,10 +186,14 @@ class MeanField(Gradient):
 
 @dataclass(frozen=True)
 class BeliefPropagation(Gradient):
-    """Both phases by loopy belief propagation, with its pairwise marginals for E[h yᵀ]."""
+    """Both phases by loopy belief propagation, with its pairwise marginals for E[h yᵀ].
+
+    ``damp_logs`` damps the logarithms of the messages, as the paper does, and not their ratios.
+    """
 
     steps: int = 10
     damping: float = 0.5
+    damp_logs: bool = False
 
     def __call__(self, params: Params, batch: Batch, noise: Array) -> tuple[Params, Array]:
         """E_{h | y_known}[∂E/∂θ] - E_{y, h}[∂E/∂θ], both by message passing."""
@@ -130,17 +201,46 @@ class BeliefPropagation(Gradient):
         free = jnp.full_like(batch.y, jnp.nan)
         negative = self._moments(field, free, batch.w)
         positive = self._moments(field, batch.y, batch.w)
-        p = jnp.clip(negative[0], 1e-6, 1 - 1e-6)
-        logits = jnp.log(p) - jnp.log1p(-p)
-        return _descent(params, batch, positive, negative), logits
+        return _descent(params, batch, positive, negative), _log_odds(negative[0])
 
     def _moments(self, field: Field, y: Array, w: Array) -> Moments:
-        found = belief_propagation(field, y, steps=self.steps, damping=self.damping, pairs=True)
-        return found.y, found.h, jnp.sum(found.pairs * w[None, None, :], axis=2)
+        beliefs = belief_propagation(
+            field,
+            y,
+            steps=self.steps,
+            damping=self.damping,
+            pairs=True,
+            damp_logs=self.damp_logs,
+        )
+        return _moments(beliefs, w)
 
 
 @dataclass(frozen=True)
-class PseudoLikelihood:
+class Exact(Gradient):
+    """Both phases by enumeration: the gradient of -log p(y_known | u, a) itself.
+
+    For models with at most ``MAX_UNITS`` hidden units or tags.
+    """
+
+    def __call__(self, params: Params, batch: Batch, noise: Array) -> tuple[Params, Array]:
+        """E_{y_unknown, h | y_known}[∂E/∂θ] - E_{y, h}[∂E/∂θ], summed over all states."""
+        check_enumerable("The exact gradient", params.U.shape, "training='cd'")
+        field = condition(params, batch.u, batch.a)
+        unknown = jnp.isnan(batch.y)
+        negative = self._moments(field, jnp.full_like(batch.y, jnp.nan), batch.w)
+        positive = lax.cond(
+            jnp.any(unknown),
+            lambda: self._moments(field, batch.y, batch.w),
+            lambda: _factorised(batch.y, hidden_given_tags(field, batch.y), batch.w),
+        )
+        return _descent(params, batch, positive, negative), _log_odds(negative[0])
+
+    def _moments(self, field: Field, y: Array, w: Array) -> Moments:
+        return _moments(exact(field, y, pairs=True), w)
+
+
+@dataclass(frozen=True)
+class PseudoLikelihood(Gradient):
     """The exact gradient of -Σ_j log p(y_j | y_\\j, u, a) over the known tags."""
 
     def noise(self, params: Params, unknown: bool) -> tuple[int, int]:
@@ -172,7 +272,7 @@ class PseudoLikelihood:
 
 
 @dataclass(frozen=True)
-class MultiPrediction:
+class MultiPrediction(Gradient):
     """Trains for the questions asked later: p(tag | x, some of the others) by K mean-field steps.
 
     Some known tags of each clip are observed. The loss is the cross-entropy of the others, and its
@@ -228,7 +328,7 @@ class MultiPrediction:
 
 
 @dataclass(frozen=True)
-class Sum:
+class Sum(Gradient):
     """The gradient of first loss + weight · second loss; the logits are those of the first."""
 
     first: Gradient
@@ -265,6 +365,16 @@ def unrolled(field: Field, y: Array, steps: int) -> tuple[Array, list[Array], li
         hidden.append(hidden_given_tags(free, tags[-1]))
         logits = free.d + hidden[-1] @ free.U
     return logits, hidden, tags
+
+
+def _moments(marginals: Estimate, w: Array) -> Moments:
+    """Moments from marginals with pairs."""
+    return marginals.y, marginals.h, jnp.sum(marginals.pairs * w[None, None, :], axis=2)
+
+
+def _log_odds(p: Array) -> Array:
+    p = jnp.clip(p, 1e-6, 1 - 1e-6)
+    return jnp.log(p) - jnp.log1p(-p)
 
 
 def _factorised(y: Array, h: Array, w: Array) -> Moments:
@@ -382,7 +492,7 @@ def for_soft_targets(gradient: Any) -> Any:
 
 
 @dataclass(frozen=True)
-class DrawnTags:
+class DrawnTags(Gradient):
     """A gradient at tags y_j ~ Bernoulli(p_j), drawn again at each visit; 0, 1 and NaN stay."""
 
     gradient: Gradient
@@ -400,7 +510,7 @@ class DrawnTags:
 
 
 @dataclass(frozen=True)
-class HiddenConditions:
+class HiddenConditions(Gradient):
     """A gradient on clips with single parts of a, or all of u and a, hidden at random.
 
     A smoother is used for new users and for tags without a clip, but in training every user and
@@ -416,11 +526,23 @@ class HiddenConditions:
         sweeps, width = self.gradient.noise(params, unknown)
         return sweeps + 1, max(width, 1 + len(self.a))
 
+    @property
+    def is_persistent(self) -> bool:
+        """As the gradient is."""
+        return self.gradient.is_persistent
+
+    def advance(self, params: Any, batch: Batch, noise: Array) -> Any:
+        """The chains, given what is not hidden."""
+        return self.gradient.advance(params, self.hidden(batch, noise[-1]), noise[:-1])
+
     def __call__(self, params: Any, batch: Batch, noise: Array) -> tuple[Any, Array]:
         """The gradient at the batch with some of u and a hidden."""
-        draws = noise[-1]  # (B, width)
+        return self.gradient(params, self.hidden(batch, noise[-1]), noise[:-1])
+
+    def hidden(self, batch: Batch, draws: Array) -> Batch:
+        """The batch with some of u and a hidden; ``draws`` is uniform on [0, 1), (B, ≥ 1 + S)."""
         something = draws[:, :1] >= self.all
         chances = jnp.asarray(self.a, draws.dtype)[None, :]
         a_known = something & (draws[:, 1 : 1 + len(self.a)] >= chances)
         u, a = jnp.where(something, batch.u, 0.0), jnp.where(a_known, batch.a, -1)
-        return self.gradient(params, batch._replace(u=u, a=a), noise[:-1])
+        return batch._replace(u=u, a=a)

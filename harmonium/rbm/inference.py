@@ -8,7 +8,7 @@ are enough for an exact answer. It uses float64, because float32 is too coarse f
 and streams blocks with a running maximum, in bounded memory.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any, Literal, NamedTuple
@@ -20,15 +20,15 @@ from jax import Array, lax
 from jax.typing import DTypeLike
 from numpy.typing import NDArray
 
-from harmonium.arrays import Codes, Floats, Mask
-from harmonium.rbm.belief import Estimate, belief_propagation
+from harmonium.arrays import Codes, Floats, Mask, Places
+from harmonium.errors import DataError
+from harmonium.rbm.belief import Estimate, belief_propagation, with_known_pairs
 from harmonium.rbm.model import (
     Field,
     Params,
     clamp,
     compiled,
     condition,
-    free_energy,
     hidden_given_tags,
     platform,
     refuse_fork,
@@ -64,7 +64,7 @@ def mean_field(field: Field, y: Array, *, steps: int) -> Estimate:
     zeros = jnp.zeros_like(y)
     state = (zeros, hidden_given_tags(free, zeros), jnp.full_like(y[:, 0], jnp.inf))
     tags, hidden, residual = lax.fori_loop(0, steps, step, state)
-    return Estimate(unclamp(tags, y), hidden, residual)
+    return Estimate(unclamp(tags, y), hidden, lax.stop_gradient(residual))
 
 
 def gibbs_sweep(field: Field, y: Array, noise: Array) -> tuple[Array, Array]:
@@ -81,7 +81,7 @@ def gibbs(
     """p(y_j = 1) ≈ mean over chains and sweeps of p(y_j = 1 | h), started at y = 0.
 
     The first ``burn_in`` share of the sweeps does not count. The residual is the largest standard
-    error of a tag's mean over the independent chains.
+    error of a tag's mean over the independent chains. A derivative holds the samples constant.
     """
     free = clamp(field, y)
     skipped = int(burn_in * steps)
@@ -104,7 +104,8 @@ def gibbs(
         return sum_y / (steps - skipped), sum_h / (steps - skipped)
 
     ys, hs = lax.map(chain, jax.random.split(key, chains))  # (chains, B, C), (chains, B, n)
-    error = jnp.std(ys, axis=0, ddof=1) / chains**0.5
+    # a tag that is certain has no error, and the square root no slope there
+    error = lax.stop_gradient(jnp.std(ys, axis=0, ddof=1) / chains**0.5)
     tags = unclamp(jnp.mean(ys, axis=0), y)
     return Estimate(tags, jnp.mean(hs, axis=0), jnp.max(error, axis=1))
 
@@ -121,53 +122,97 @@ def fill_unknown(field: Field, y: Array, noise: Array) -> Array:
     return unclamp(sampled, y)
 
 
-def exact(field: Field, y: Array) -> Estimate:
-    """p(y_j = 1), p(h_k = 1) and log Z, over the unknown tags, given the known; NaN is unknown."""
+def check_enumerable(what: str, shape: tuple[int, ...], instead: str) -> None:
+    """Refuse to enumerate a model with U of this shape if both sides are large."""
+    n, n_tags = shape
+    if min(n, n_tags) > MAX_UNITS:
+        raise DataError(
+            f"{what} sums over 2^min(n_hidden, n_tags) states and takes at most {MAX_UNITS} units "
+            f"on the smaller side. Got {n} hidden units and {n_tags} tags; use {instead}."
+        )
+
+
+def exact(field: Field, y: Array, *, pairs: bool = False) -> Estimate:
+    """p(y_j = 1), p(h_k = 1), log Z and, if asked, p(h_k = 1, y_j = 1), given the known tags.
+
+    NaN in ``y`` is unknown. log Z sums over the unknown tags and the hidden units.
+    """
     free = clamp(field, y)
     n, n_tags = field.U.shape
     if n_tags <= n:
-        tags, hidden, log_z = _enumerate(field.U.T, free.d, free.c)
+        tags, hidden, log_z, joint = _enumerate(field.U.T, free.d, free.c, pairs)
     else:
-        hidden, tags, log_z = _enumerate(field.U, free.c, free.d)
-    known_bias = jnp.sum(jnp.where(jnp.isnan(y), 0.0, field.d * y), axis=1)
-    return Estimate(unclamp(tags, y), hidden, jnp.zeros_like(log_z), log_z=log_z + known_bias)
+        hidden, tags, log_z, joint = _enumerate(field.U, free.c, free.d, pairs)
+    if joint is not None:
+        joint = jnp.moveaxis(joint, 0, 2)  # (n, C, B), or (C, n, B)
+        joint = jnp.swapaxes(joint, 0, 1) if n_tags <= n else joint
+        joint = with_known_pairs(joint, hidden, y)
+    known_bias = jnp.sum(field.d * jnp.where(jnp.isnan(y), 0.0, y), axis=1)
+    return Estimate(
+        y=unclamp(tags, y),
+        h=hidden,
+        residual=jnp.zeros_like(log_z),
+        pairs=joint,
+        log_z=log_z + known_bias,
+    )
 
 
 def log_likelihood(field: Field, y: Array) -> Array:
-    """log p(y) = -F(y) - log Z for fully known ``y`` (B, C), shape (B,)."""
-    return -free_energy(field, y) - exact(field, jnp.full_like(y, jnp.nan)).log_z
+    """log p(y_known) = log Z(y_known) - log Z, shape (B,); NaN in ``y`` (B, C) is unknown.
+
+    If every tag is known, log Z(y) = -F(y).
+    """
+    return exact(field, y).log_z - exact(field, jnp.full_like(y, jnp.nan)).log_z
 
 
-def _enumerate(M: Array, left_bias: Array, right_bias: Array) -> tuple[Array, Array, Array]:
-    """Σ over states s of the left side of exp(bᵀs + Σ_r softplus(b_r + M_rᵀ s)); M is (m, r)."""
+def _enumerate(
+    M: Array, left_bias: Array, right_bias: Array, pairs: bool
+) -> tuple[Array, Array, Array, Array | None]:
+    """Means of both sides, log Σ_s exp(bᵀs + Σ_r softplus(b_r + M_rᵀ s)) and, if asked, E[s rᵀ].
+
+    The sums are over the states s of the left side; M is (m, r).
+    """
     m = M.shape[0]
     bits = min(m, _BLOCK_BITS)
     low = _states(jnp.arange(2**bits), m, M.dtype)  # (S, m): one block of states
     starts = jnp.arange(2 ** (m - bits)) * 2**bits
 
-    def one_clip(biases: tuple[Array, Array]) -> tuple[Array, Array, Array]:
+    def one_clip(biases: tuple[Array, Array]) -> tuple[Array, Array, Array, Array | None]:
         left, right = biases
 
         def add_block(sums: Any, start: Array) -> tuple[Any, None]:
             """The largest log weight, Σ w / e^peak, and the same sum of both sides' states."""
-            top, z, sum_left, sum_right = sums
+            top, z, sum_left, sum_right, sum_pairs = sums
             states = low + _states(start[None], m, M.dtype)  # (S, m)
             input_right = right[None, :] + states @ M  # (S, r)
             log_w = states @ left + jnp.sum(jax.nn.softplus(input_right), axis=1)  # (S,)
-            peak = jnp.maximum(top, jnp.max(log_w))
+            peak = jnp.maximum(top, jnp.max(lax.stop_gradient(log_w)))
             w, old = jnp.exp(log_w - peak), jnp.exp(top - peak)
+            p_right = jax.nn.sigmoid(input_right)
+            if pairs:
+                sum_pairs = old * sum_pairs + (w[:, None] * states).T @ p_right  # (m, r)
             return (
                 peak,
                 old * z + _weighted_sum(w, jnp.ones_like(w)[:, None])[0],
                 old * sum_left + _weighted_sum(w, states),
-                old * sum_right + _weighted_sum(w, jax.nn.sigmoid(input_right)),
+                old * sum_right + _weighted_sum(w, p_right),
+                sum_pairs,
             ), None
 
-        empty = jnp.asarray(-jnp.inf, M.dtype), jnp.asarray(0, M.dtype), 0 * left, 0 * right
-        (peak, z, sum_left, sum_right), _ = lax.scan(add_block, empty, starts)
-        return sum_left / z, sum_right / z, peak + jnp.log(z)
+        empty = (
+            jnp.asarray(-jnp.inf, M.dtype),
+            jnp.asarray(0, M.dtype),
+            0 * left,
+            0 * right,
+            0 * M if pairs else None,
+        )
+        # a derivative computes each block again, because all of them need not fit the memory
+        sums, _ = lax.scan(jax.checkpoint(add_block, prevent_cse=False), empty, starts)
+        peak, z, sum_left, sum_right, sum_pairs = sums
+        joint = None if sum_pairs is None else sum_pairs / z
+        return sum_left / z, sum_right / z, peak + jnp.log(z), joint
 
-    return lax.map(one_clip, (left_bias, right_bias))
+    return lax.map(jax.checkpoint(one_clip, prevent_cse=False), (left_bias, right_bias))
 
 
 def _weighted_sum(w: Array, values: Array) -> Array:
@@ -255,7 +300,7 @@ def _run(options: InferenceOptions, params: Params, clips: Clips) -> tuple[Float
 
     def chunk(start: int) -> list[Floats]:
         size = min(chunk_size, n_clips - start)
-        rows = start + np.minimum(np.arange(_padded(size, least, chunk_size)), size - 1)
+        rows = start + np.minimum(np.arange(padded(size, least, chunk_size)), size - 1)
         u, a, y = clips
         results = _marginals(options, params, (u[rows], a[rows], y[rows]), start)
         # sliced by NumPy: JAX would compile a program for each size
@@ -271,9 +316,17 @@ def _run(options: InferenceOptions, params: Params, clips: Clips) -> tuple[Float
     return y, h, residual
 
 
-def _padded(size: int, least: int = TILE, most: int = CHUNK) -> int:
+def padded(size: int, least: int = TILE, most: int = CHUNK) -> int:
     """The smallest of least, 2 least, 4 least, … most that is enough."""
     return min(most, least * 2 ** max(0, (size - 1) // least).bit_length())
+
+
+def chunks(n_clips: int, most: int) -> Iterator[tuple[slice, Places]]:
+    """Clips in chunks of a few fixed sizes: the clips of each, and the rows that fill it up."""
+    for start in range(0, n_clips, most):
+        size = min(most, n_clips - start)
+        rows = start + np.minimum(np.arange(padded(size, TILE, most)), size - 1)
+        yield slice(start, start + size), rows
 
 
 def _marginals(
@@ -330,8 +383,12 @@ def _by_tiles(
 def marginals(
     options: InferenceOptions, params: Any, x: Array, observed: Array | None = None
 ) -> Array:
-    """p(y_j = 1 | x, the observed tags), (B, C), traceable; NaN is not observed."""
-    # Uses belief propagation instead of "gibbs" and "exact".
+    """p(y_j = 1 | x, the observed tags), (B, C), traceable; NaN is not observed.
+
+    By mean field or belief propagation; a ValueError for the other methods.
+    """
+    if options.method not in ("mean_field", "lbp"):
+        raise ValueError(f"marginals by {options.method!r} are not traced")
     field = condition(Params(*params[:5]), x, jnp.zeros((len(x), 0), jnp.int32))
     y = jnp.full((len(x), len(params.d)), jnp.nan) if observed is None else observed
     method, steps, damping, tolerance, *_ = options

@@ -60,7 +60,7 @@ def joint_sweep(
 
 
 @dataclass(frozen=True)
-class JointContrastiveDivergence:
+class JointContrastiveDivergence(gradients.Gradient):
     """CD-K on -log p(y, x): the chain samples tags and inputs."""
 
     steps: int  # K
@@ -101,7 +101,7 @@ class JointContrastiveDivergence:
 
 
 @dataclass(frozen=True)
-class Hybrid:
+class Hybrid(gradients.Gradient):
     """The gradient of -(α log p(y, x) + log p(y | x))."""
 
     weight: float  # α
@@ -114,12 +114,26 @@ class Hybrid:
         own, other = self.discriminative.noise(params, unknown)
         return joint + own, max(width, other)
 
+    @property
+    def is_persistent(self) -> bool:
+        """As the discriminative gradient is."""
+        return self.discriminative.is_persistent
+
+    def advance(self, params: JointParams, batch: gradients.Batch, noise: Array) -> Any:
+        """The chains of p(y | x)."""
+        joint = self._joint_sweeps(params, noise)
+        return self.discriminative.advance(params.conditional(), batch, noise[joint:])
+
+    def _joint_sweeps(self, params: JointParams, noise: Array) -> int:
+        """How many sweeps of the noise are for the generative gradient."""
+        unknown = len(noise) > self.generative.steps + self.discriminative.noise(params, False)[0]
+        return self.generative.noise(params, unknown)[0]
+
     def __call__(
         self, params: JointParams, batch: gradients.Batch, noise: Array
     ) -> tuple[JointParams, Array]:
         """α times the generative gradient plus the discriminative one; b has only the first."""
-        unknown = len(noise) > self.generative.steps + self.discriminative.noise(params, False)[0]
-        joint = self.generative.noise(params, unknown)[0]
+        joint = self._joint_sweeps(params, noise)
         first, logits = self.discriminative(params.conditional(), batch, noise[joint:])
         second, _ = self.generative(params, batch, noise[:joint])
         with_b = JointParams(**first._asdict(), b=jnp.zeros_like(params.b))

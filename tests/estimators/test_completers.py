@@ -2,25 +2,22 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from scipy.special import expit, logit
+from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 from sklearn.multioutput import ClassifierChain
 from sklearn.naive_bayes import BernoulliNB
 
-from harmonium.errors import DataError, ModelFileError, TrainingWarning
+from harmonium.errors import DataError, ModelFileError
 from harmonium.estimators import (
     ChainTagger,
     CooccurrenceTagger,
     LogisticTagger,
     NaiveBayesTagger,
-    linear,
-    newton,
+    completers,
 )
-from harmonium.estimators.linear import pair_rates
+from harmonium.estimators.completers import pair_rates
 from harmonium.estimators.model_files import read_model, write_model
-from harmonium.estimators.newton import logistic_regressions
 
 
 def copies(n_clips):
@@ -83,25 +80,34 @@ def test_blocks_of_clips_do_not_change_the_probabilities(monkeypatch):
     X, Y = copies(50)
     model = ChainTagger(3, random_state=0).fit(X, Y)
     whole = model.predict_proba(X)
-    monkeypatch.setattr(linear, "BLOCK", 7 * model.orders_.size)
+    monkeypatch.setattr(completers, "BLOCK", 7 * model.orders_.size)
     np.testing.assert_allclose(model.predict_proba(X), whole, rtol=1e-6)
 
 
-def test_orders_differ_and_follow_the_seed():
+def orders(seed):
     X, Y = np.zeros((20, 1)), np.tile([[0.0], [1.0]], (10, 30))
-    a, b, c = (ChainTagger(4, random_state=seed).fit(X, Y).orders_ for seed in (0, 0, 1))
-    np.testing.assert_array_equal(a, b)
-    assert (a != c).any()
-    assert len({tuple(order) for order in a}) == 4
+    return ChainTagger(4, random_state=seed).fit(X, Y).orders_
 
 
-def test_files_with_impossible_orders_and_chains_too_large_for_any_machine_are_refused(tmp_path):
+def test_orders_follow_the_seed():
+    np.testing.assert_array_equal(orders(0), orders(0))
+    assert (orders(0) != orders(1)).any()
+
+
+def test_orders_of_chains_differ():
+    assert len({tuple(order) for order in orders(0)}) == 4
+
+
+def test_a_file_with_impossible_orders_is_refused(tmp_path):
     path = tmp_path / "model.safetensors"
     ChainTagger(2).fit(*copies(50)).save(path)
     arrays, about = read_model(path)
     write_model(path, {**arrays, "orders": np.zeros((2, 2), np.int64)}, about)
     with pytest.raises(ModelFileError, match="orders must hold each tag once"):
         ChainTagger.load(path)
+
+
+def test_chains_too_large_for_any_machine_are_refused():
     X, Y = np.zeros((20, 2)), np.tile([[0.0], [1.0]], (10, 10_000))  # 10⁹ weights between tags
     with pytest.raises(DataError, match="10 chains of 10,000 tags"):
         ChainTagger(random_state=0).fit(X, Y)
@@ -134,29 +140,54 @@ def rate_by_counting(Y, j, k, *, present, smoothing):
 
 @pytest.mark.parametrize("unknown", [0.0, 0.3])
 @pytest.mark.parametrize("soft", [False, True])
-def test_rates_are_shares_among_the_clips_on_which_both_tags_are_known(unknown, soft):
+@pytest.mark.parametrize("present", [True, False])
+def test_rates_are_shares_among_the_clips_on_which_both_tags_are_known(unknown, soft, present):
     _, Y = some_labels(unknown=unknown, soft=soft)
-    found = pair_rates(Y, 2.5)
+    rates = pair_rates(Y, 2.5)
+    found = rates.present if present else rates.absent
     for j in range(4):
         for k in range(4):
-            for rates, present in zip(found, (True, False), strict=True):
-                wanted = rate_by_counting(Y, j, k, present=present, smoothing=2.5)
-                assert rates[j, k] == pytest.approx(wanted, rel=1e-12)
+            wanted = rate_by_counting(Y, j, k, present=present, smoothing=2.5)
+            assert found[j, k] == pytest.approx(wanted, rel=1e-12)
 
 
-def test_cooccurrence_is_the_mean_or_the_noisy_or_of_what_each_true_tag_says():
-    X, Y = some_labels(unknown=0.2)
-    rows = [1, NAN, NAN, NAN], [1, 1, NAN, NAN], [0, 1, NAN, 0], [NAN, 0, NAN, NAN], [NAN] * 4
-    observed = np.array(rows)
-    mean = CooccurrenceTagger(smoothing=2.0).fit(X, Y)
-    either = CooccurrenceTagger(smoothing=2.0, combination="noisy_or").fit(X, Y)
-    by_first, by_second = (rate_by_counting(Y, j, 2, present=True, smoothing=2.0) for j in (0, 1))
-    rate = (np.nansum(Y[:, 2]) + 1) / (np.sum(~np.isnan(Y[:, 2])) + 2)
-    alone = [by_first, (by_first + by_second) / 2, by_second, rate, rate]
-    np.testing.assert_allclose(mean.complete(X[:5], observed)[:, 2], alone, rtol=1e-5)
-    alone[1] = 1 - (1 - by_first) * (1 - by_second)
-    np.testing.assert_allclose(either.complete(X[:5], observed)[:, 2], alone, rtol=1e-5)
-    assert np.ptp(mean.predict_proba(X), axis=0).max() == 0
+class TestCooccurrence:
+    """Of the third tag with the first two, of which one, both or none is known to hold."""
+
+    OBSERVED = np.array(
+        [[1, NAN, NAN, NAN], [1, 1, NAN, NAN], [0, 1, NAN, 0], [NAN, 0, NAN, NAN], [NAN] * 4]
+    )
+
+    @pytest.fixture
+    def labelled(self):
+        return some_labels(unknown=0.2)
+
+    @staticmethod
+    def third_tag(Y):
+        """Its rate with the first tag, with the second, and in all."""
+        first, second = (rate_by_counting(Y, j, 2, present=True, smoothing=2.0) for j in (0, 1))
+        return first, second, (np.nansum(Y[:, 2]) + 1) / (np.sum(~np.isnan(Y[:, 2])) + 2)
+
+    def test_is_the_mean_of_what_each_true_tag_says(self, labelled):
+        X, Y = labelled
+        model = CooccurrenceTagger(smoothing=2.0).fit(X, Y)
+        first, second, rate = self.third_tag(Y)
+        expected = [first, (first + second) / 2, second, rate, rate]
+        completed = model.complete(X[:5], self.OBSERVED)
+        np.testing.assert_allclose(completed[:, 2], expected, rtol=1e-5)
+
+    def test_may_be_the_noisy_or(self, labelled):
+        X, Y = labelled
+        model = CooccurrenceTagger(smoothing=2.0, combination="noisy_or").fit(X, Y)
+        first, second, rate = self.third_tag(Y)
+        expected = [first, 1 - (1 - first) * (1 - second), second, rate, rate]
+        completed = model.complete(X[:5], self.OBSERVED)
+        np.testing.assert_allclose(completed[:, 2], expected, rtol=1e-5)
+
+    def test_does_not_depend_on_the_features(self, labelled):
+        X, Y = labelled
+        P = CooccurrenceTagger().fit(X, Y).predict_proba(X)
+        assert np.ptp(P, axis=0).max() == 0
 
 
 def test_naive_bayes_is_scikit_learns():
@@ -171,164 +202,53 @@ def test_naive_bayes_is_scikit_learns():
     np.testing.assert_allclose(found, wanted, atol=2e-3)
 
 
-def test_naive_bayes_begins_with_the_odds_by_the_features():
+@pytest.fixture
+def bayes():
+    """Naive Bayes beside the regression that it starts from; X and Y."""
     X, Y = some_labels(unknown=0.1)
     model = NaiveBayesTagger(smoothing=2.0, l2=0.01, evidence_weight=0.7).fit(X, Y)
-    sound = LogisticTagger(solver="newton", l2=0.01).fit(X, Y).predict_proba(X)
-    np.testing.assert_allclose(model.predict_proba(X), sound, rtol=1e-5)
-    for value in (1.0, 0.0):
-        observed = np.full(Y.shape, NAN)
-        observed[:, 0] = value
-        p, q = (rate_by_counting(Y, 1, 0, present=present, smoothing=2.0) for present in (1, 0))
-        ratio = np.log(p / q) if value else np.log((1 - p) / (1 - q))
-        wanted = expit(logit(sound[:, 1].astype(float)) + 0.7 * ratio)
-        np.testing.assert_allclose(model.complete(X, observed)[:, 1], wanted, rtol=1e-4)
+    return model, LogisticTagger(solver="newton", l2=0.01).fit(X, Y), X, Y
 
 
-@pytest.mark.parametrize("model", [CooccurrenceTagger(), NaiveBayesTagger()], ids=str)
+def test_naive_bayes_begins_with_the_odds_by_the_features(bayes):
+    model, regression, X, _ = bayes
+    np.testing.assert_allclose(model.predict_proba(X), regression.predict_proba(X), rtol=1e-5)
+
+
+@pytest.mark.parametrize("value", [1.0, 0.0])
+def test_a_known_tag_changes_the_odds_by_its_likelihood_ratio(bayes, value):
+    model, regression, X, Y = bayes
+    observed = np.full(Y.shape, NAN)
+    observed[:, 0] = value
+    p, q = (rate_by_counting(Y, 1, 0, present=present, smoothing=2.0) for present in (1, 0))
+    ratio = np.log(p / q) if value else np.log((1 - p) / (1 - q))
+    before = logit(regression.predict_proba(X)[:, 1].astype(float))
+    expected = expit(before + 0.7 * ratio)
+    np.testing.assert_allclose(model.complete(X, observed)[:, 1], expected, rtol=1e-4)
+
+
+by_counting = pytest.mark.parametrize("model", [CooccurrenceTagger(), NaiveBayesTagger()], ids=str)
+
+
+@by_counting
 def test_a_saved_model_completes_alike(model, tmp_path):
     X, Y = some_labels(unknown=0.1)
-    model.fit(X, Y).save(tmp_path / "model.safetensors")
+    model = clone(model).fit(X, Y)
+    model.save(tmp_path / "model.safetensors")
     again = type(model).load(tmp_path / "model.safetensors")
     observed = np.where(np.random.default_rng(1).random(Y.shape) < 0.5, Y, NAN)
     np.testing.assert_array_equal(again.complete(X, observed), model.complete(X, observed))
+
+
+@by_counting
+def test_known_tags_must_be_the_models(model):
+    X, Y = some_labels()
     with pytest.raises(DataError, match=r"each of the model's 4 tags. Got 3 columns"):
-        model.complete(X, Y[:, :3])
+        clone(model).fit(X, Y).complete(X, Y[:, :3])
+
+
+@by_counting
+def test_known_tags_must_be_those_of_the_clips(model):
+    X, Y = some_labels()
     with pytest.raises(ValueError, match="inconsistent numbers of samples"):
-        model.complete(X, Y[:5])
-
-
-# Exact logistic regression: the minimum, against scikit-learn's and against its definition.
-
-
-def problem(n_clips, n_features, n_tags, *, unknown=0.0, seed=0):
-    rng = np.random.default_rng(seed)
-    X = rng.normal(size=(n_clips, n_features)) + rng.normal(size=n_features)
-    weights = rng.normal(size=(n_features, n_tags)) / np.sqrt(n_features)
-    Y = (2 * X @ weights + rng.logistic(size=(n_clips, n_tags)) > 1).astype(float)
-    Y[rng.random(Y.shape) < unknown] = np.nan
-    return X, Y
-
-
-def scikit_learns(X, Y, l2):
-    """Coefficients (C, D) and intercepts (C,) of one LogisticRegression for each tag."""
-    models = []
-    for y in Y.T:
-        known = ~np.isnan(y)
-        model = LogisticRegression(C=1 / (len(X) * l2), tol=1e-10, max_iter=10_000)
-        models.append(model.fit(X[known], y[known]))
-    return np.vstack([m.coef_ for m in models]), np.hstack([m.intercept_ for m in models])
-
-
-@pytest.mark.parametrize("unknown", [0.0, 0.3])
-@pytest.mark.parametrize("l2", [1e-4, 1e-2, 1.0])
-@pytest.mark.parametrize(("n_clips", "n_features"), [(200, 8), (40, 60)])
-def test_equals_scikit_learns_solution(n_clips, n_features, l2, unknown):
-    X, Y = problem(n_clips, n_features, 4, unknown=unknown)
-    model = LogisticTagger(solver="newton", l2=l2, scale_features="none").fit(X, Y)
-    coef, intercept = scikit_learns(X, Y, l2)
-    np.testing.assert_allclose(model.coef_, coef, atol=1e-3)
-    np.testing.assert_allclose(model.intercept_, intercept, atol=1e-3)
-
-
-def test_the_penalty_acts_on_scaled_features():
-    X, Y = problem(200, 8, 3)
-    X *= np.logspace(-3, 3, 8)
-    scale = X.std(axis=0) * np.sqrt(8)
-    coef, intercept = scikit_learns((X - X.mean(axis=0)) / scale, Y, 1e-3)
-    model = LogisticTagger(solver="newton", l2=1e-3).fit(X, Y)
-    np.testing.assert_allclose(model.coef_ * scale, coef, atol=1e-3)
-    found = model.intercept_ + model.coef_ @ X.mean(axis=0)
-    np.testing.assert_allclose(found, intercept, atol=1e-3)
-
-
-def test_gradient_descent_goes_to_the_same_minimum():
-    X, Y = problem(200, 4, 3, unknown=0.2)
-    plain = {"optimizer": "sgd", "momentum": 0, "averaging": 0, "validation_fraction": 0}
-    settings = {"learning_rate": 8.0, "batch_size": 200, "max_epochs": 300, "random_state": 0}
-    descent = LogisticTagger(l2=1e-2, **plain, **settings).fit(X, Y)
-    exact = LogisticTagger(solver="newton", l2=1e-2).fit(X, Y)
-    np.testing.assert_allclose(descent.predict_proba(X), exact.predict_proba(X), atol=1e-5)
-
-
-@settings(deadline=None, max_examples=30)
-@given(
-    seed=st.integers(0, 2**32 - 1),
-    n_clips=st.integers(6, 60),
-    n_features=st.integers(1, 30),
-    log_l2=st.floats(-6, 1),
-    log_scale=st.floats(-3, 3),
-)
-def test_the_gradient_is_zero_at_the_solution(seed, n_clips, n_features, log_l2, log_scale):
-    X, Y = problem(n_clips, n_features, 3, unknown=0.2, seed=seed)
-    scale, l2 = 10**log_scale, 10**log_l2
-    Y[0], Y[1] = 0, 1
-    X, l2 = X * scale, l2 * scale**2
-    W, _, d, converged = logistic_regressions(X, Y, l2)
-    assert converged.all()
-    known = ~np.isnan(Y)
-    p = expit(X @ W.T + d)
-    residual = np.where(known, p - np.where(known, Y, 0), 0) / n_clips
-    by_intercept = residual.sum(axis=0)
-    by_weight = residual.T @ X / scale + l2 * W / scale
-    np.testing.assert_allclose(by_intercept, 0, atol=1e-5)
-    np.testing.assert_allclose(by_weight, 0, atol=1e-5)
-
-
-def test_a_tag_with_one_kind_of_label_has_one_probability():
-    X, Y = problem(40, 5, 3)
-    Y[:, 0], Y[:, 2] = 0, 1
-    Y[10:, 2] = np.nan
-    model = LogisticTagger(solver="newton").fit(X, Y)
-    P = model.predict_proba(X)
-    np.testing.assert_allclose(P[:, 0], 1 / 42, rtol=1e-6)
-    np.testing.assert_allclose(P[:, 2], 11 / 12, rtol=1e-6)
-    alone = LogisticTagger(solver="newton").fit(X, Y[:, 1:2])
-    np.testing.assert_allclose(model.coef_[1], alone.coef_[0], rtol=1e-4, atol=1e-6)
-    assert (LogisticTagger(solver="newton").fit(X, 0 * Y[:, :2]).coef_ == 0).all()
-
-
-def test_blocks_of_tags_do_not_change_the_solution(monkeypatch):
-    X, Y = problem(50, 6, 7, unknown=0.2)
-    whole = logistic_regressions(X, Y, 1e-2)
-    monkeypatch.setattr(newton, "BLOCK", 3 * 50)
-    parts = logistic_regressions(X, Y, 1e-2)
-    for part, expected in zip(parts, whole, strict=True):
-        np.testing.assert_allclose(part, expected, atol=1e-4)
-    assert parts[3].shape == (7,)
-
-
-def test_further_columns_are_used_only_where_allowed():
-    X, Y = problem(120, 3, 2)
-    more = np.random.default_rng(1).normal(size=(120, 2))
-    allowed = np.array([[True, False], [False, False]])
-    W, V, _, _ = logistic_regressions(X, Y, 1e-2, more=more, allowed=allowed)
-    first, _ = scikit_learns(np.hstack([X, more[:, :1]]), Y[:, :1], 1e-2)
-    second, _ = scikit_learns(X, Y[:, 1:], 1e-2)
-    np.testing.assert_allclose(np.append(W[0], V[0, 0]), first[0], atol=1e-3)
-    np.testing.assert_allclose(W[1], second[0], atol=1e-3)
-    assert (V[~allowed] == 0).all()
-
-
-def test_features_of_any_scale_have_its_solution_and_repeated_ones_finite_weights():
-    X, Y = problem(100, 6, 3)
-    expected_W, _, expected_d, _ = logistic_regressions(X, Y, 1e-3)
-    for scale in (1e-20, 1e20):
-        W, _, d, _ = logistic_regressions(scale * X, Y, 1e-3 * scale**2)
-        np.testing.assert_allclose(scale * W, expected_W, rtol=1e-5)
-        np.testing.assert_allclose(d, expected_d, rtol=1e-5)
-    for scale in (1e-21, 1e21):
-        assert np.isfinite(logistic_regressions(scale * np.hstack([X, X]), Y, 1e-3)[0]).all()
-    W, _, d, _ = logistic_regressions(X, np.where(np.arange(100) == 0, 1e-38, 0.0)[:, None], 1e-3)
-    assert np.isfinite(W).all()
-    assert np.isfinite(d).all()
-
-
-def test_a_minimum_that_was_not_reached_is_told_and_a_penalty_is_needed(monkeypatch):
-    monkeypatch.setattr(newton, "MAX_NEWTON", 1)
-    X, Y = problem(100, 5, 4)
-    with pytest.warns(TrainingWarning, match="4 of 4 logistic regressions did not reach"):
-        LogisticTagger(solver="newton", l2=1e-5).fit(X, Y)
-    for l2 in (0.0, -1.0):
-        with pytest.raises(ValueError, match="l2"):
-            LogisticTagger(solver="newton", l2=l2).fit(X, Y)
+        clone(model).fit(X, Y).complete(X, Y[:5])

@@ -9,11 +9,11 @@ from tagging_data import draw, easy_model
 import harmonium
 from harmonium import DiscriminativeRBM, LogisticTagger, MLPTagger
 from harmonium.errors import DataError
-from harmonium.estimators.model_files import from_bytes, log_odds, sigmoid
+from harmonium.estimators.model_files import from_bytes
 from harmonium.evaluation import auc_per_tag
+from harmonium.logistic import log_odds, sigmoid
 
 QUICK = {"n_hidden": 8, "n_models": 3, "max_epochs": 15, "random_state": 0}
-KINDS = pytest.mark.parametrize("kind", [DiscriminativeRBM, MLPTagger])
 
 
 @pytest.fixture(scope="module")
@@ -29,89 +29,147 @@ def model(data):
     return DiscriminativeRBM(**QUICK, calibrate=False).fit(X, Y, groups=artists)
 
 
-def test_each_clip_is_predicted_by_the_member_that_has_not_seen_its_artist(data, model):
-    X, _, artists = data
+def answers_of_members(model, X, observed=None):
+    """What each member says about clips, (K, N, C)."""
+    architecture, scaled = model._architecture(), model._features(X)
+    members = model._member_params()
+    return [architecture.probabilities(params, scaled, observed) for params in members]
+
+
+def test_an_artist_is_held_out_as_a_whole(data, model):
+    _, _, artists = data
     assert sorted(set(model.folds_)) == [0, 1, 2]
-    assert all(len(set(model.folds_[artists == one])) == 1 for one in set(artists))
-    scaled = model._features(X)
-    for fold, member in enumerate(model._members()):
+    assert all(len(set(model.folds_[artists == artist])) == 1 for artist in set(artists))
+
+
+def test_held_out_probabilities_are_those_of_the_member_that_has_not_seen_the_clip(data, model):
+    X, _, _ = data
+    answers = answers_of_members(model, X)
+    for fold in range(3):
         own = model.folds_ == fold
-        P = member._probabilities(scaled[own])
-        np.testing.assert_allclose(model.held_out_[own], P, atol=1e-6)
-        others = [one._probabilities(scaled[own]) for one in model._members()]
-        assert sum(np.allclose(P, other) for other in others) == 1
+        np.testing.assert_allclose(model.held_out_[own], answers[fold][own], atol=1e-6)
+        agree = [np.allclose(answers[fold][own], other[own]) for other in answers]
+        assert sum(agree) == 1
 
 
-def test_the_model_is_the_mean_of_its_members_log_odds(data, model):
+def test_probabilities_are_the_mean_of_the_members_log_odds(data, model):
+    X, _, _ = data
+    mean = np.mean([log_odds(P, 1e-7) for P in answers_of_members(model, X)], axis=0)
+    np.testing.assert_allclose(model.predict_proba(X), sigmoid(mean), atol=1e-5)
+
+
+def test_completed_tags_are_the_mean_of_the_members_log_odds(data, model):
     X, Y, _ = data
-    members, scaled = model._members(), model._features(X)
-    mean = sigmoid(np.mean([log_odds(m._probabilities(scaled), 1e-7) for m in members], axis=0))
-    np.testing.assert_allclose(model.predict_proba(X), mean, atol=1e-5)
     known = np.where(np.arange(Y.shape[1]) == 1, Y, np.nan).astype(np.float32)
-    answers = [m._infer(m._params, scaled, known).y for m in members]
-    mean = sigmoid(np.mean([log_odds(one, 1e-7) for one in answers], axis=0))
-    found = model.complete(X, known)
-    np.testing.assert_allclose(np.where(np.isnan(known), found, mean), mean, atol=1e-5)
-    np.testing.assert_array_equal(found[:, 1], Y[:, 1])
+    mean = np.mean([log_odds(P, 1e-7) for P in answers_of_members(model, X, known)], axis=0)
+    completed = model.complete(X, known)
+    unknown = np.isnan(known)
+    np.testing.assert_allclose(completed[unknown], sigmoid(mean)[unknown], atol=1e-5)
+    np.testing.assert_array_equal(completed[:, 1], Y[:, 1])
+
+
+def test_diagnostics_are_those_of_the_member_furthest_from_convergence(data, model):
+    X, _, _ = data
     rough = copy(model).set_params(inference="lbp", inference_steps=2, tolerance=0.01)
-    found, each = rough.infer(X), [m._infer(m._params, scaled) for m in rough._members()]
-    assert found.h.shape == (150, 3 * 8)
-    assert len(set(found.diagnostics.method)) > 1
-    worst = np.argmax([one.diagnostics.residual for one in each], axis=0)
+    diagnostics = rough.infer(X).diagnostics
+    assert len(set(diagnostics.method)) > 1
+    each = [member.infer(X).diagnostics for member in rough._members()]
+    worst = np.argmax([of_member.residual for of_member in each], axis=0)
     for clip, member in enumerate(worst):
-        assert all(a[clip] == b[clip] for a, b in zip(found[2], each[member][2], strict=True))
-    assert model.params_.U.shape == (3, 8, Y.shape[1])
-    for place, member in enumerate(members):
-        np.testing.assert_allclose(model.params_.W[place], member.params_.W)
+        for found, expected in zip(diagnostics, each[member], strict=True):
+            assert found[clip] == expected[clip]
 
 
-@KINDS
-def test_held_out_clips_correct_and_set_thresholds_and_files_keep_the_members(data, kind, tmp_path):
+def test_hidden_units_are_those_of_all_members(data, model):
+    X, _, _ = data
+    expected = [member.infer(X).h for member in model._members()]
+    np.testing.assert_array_equal(model.infer(X).h, np.hstack(expected))
+
+
+def test_parameters_have_an_axis_for_the_members(data, model):
+    assert model.params_.U.shape == (3, 8, data[1].shape[1])
+    for number, member in enumerate(model._members()):
+        np.testing.assert_allclose(model.params_.W[number], member.params_.W)
+
+
+@pytest.fixture(scope="module", params=[DiscriminativeRBM, MLPTagger])
+def calibrated(request, data):
     X, Y, artists = data
-    model = kind(**QUICK).fit(X, Y, groups=artists)
-    assert model.recalibration_ is not None
-    known = ~np.isnan(Y)
-    reached = model.held_out_ >= model.thresholds_
-    np.testing.assert_allclose((reached & known).sum(axis=0), np.nansum(Y, axis=0), atol=1)
-    held_out, of_model = (auc_per_tag(Y, P).mean for P in (model.held_out_, model.predict_proba(X)))
-    assert 0.5 < held_out < of_model
-    model.save(tmp_path / "model.safetensors")
-    again = harmonium.load(tmp_path / "model.safetensors")
-    np.testing.assert_array_equal(again.predict_proba(X), model.predict_proba(X))
-    assert again.best_epoch_ == model.best_epoch_
-    longer = kind(**QUICK, warm_start=True).fit(X, Y, groups=artists)
-    before = longer.n_iter_
-    assert longer.fit(X, Y, groups=artists).n_iter_ > before
-    assert longer._params.d.shape == (3, Y.shape[1])
+    return request.param(**QUICK).fit(X, Y, groups=artists)
 
 
-def test_one_model_where_an_eval_set_is_given_and_fewer_folds_where_tags_are_rare(data):
+def test_held_out_clips_calibrate(calibrated):
+    assert calibrated.recalibration_ is not None
+
+
+def test_as_many_held_out_clips_reach_the_thresholds_as_have_the_tag(data, calibrated):
+    _, Y, _ = data
+    reached = (calibrated.held_out_ >= calibrated.thresholds_) & ~np.isnan(Y)
+    np.testing.assert_allclose(reached.sum(axis=0), np.nansum(Y, axis=0), atol=1)
+
+
+def test_held_out_clips_are_predicted_worse_than_clips_learnt_from(data, calibrated):
     X, Y, _ = data
-    one = DiscriminativeRBM(**QUICK).fit(X, Y, eval_set=(X[:40], Y[:40]))
-    assert one.params_.U.ndim == 2
+    held_out = auc_per_tag(Y, calibrated.held_out_).mean
+    assert 0.5 < held_out < auc_per_tag(Y, calibrated.predict_proba(X)).mean
+
+
+def test_a_file_keeps_the_members(data, calibrated, tmp_path):
+    X, _, _ = data
+    calibrated.save(tmp_path / "model.safetensors")
+    again = harmonium.load(tmp_path / "model.safetensors")
+    np.testing.assert_array_equal(again.predict_proba(X), calibrated.predict_proba(X))
+    assert again.best_epoch_ == calibrated.best_epoch_
+
+
+class TestWarmStart:
+    @pytest.fixture
+    def trained(self, data):
+        X, Y, artists = data
+        return DiscriminativeRBM(**QUICK, warm_start=True).fit(X, Y, groups=artists)
+
+    def test_all_members_are_trained_on(self, data, trained):
+        X, Y, artists = data
+        before, params = trained.n_iter_, trained._params.W
+        assert trained.fit(X, Y, groups=artists).n_iter_ > before
+        assert trained._params.W.shape == params.shape
+        assert all((now != old).any() for now, old in zip(trained._params.W, params, strict=True))
+
+    def test_an_eval_set_judges_all_members(self, data, trained):
+        X, Y, _ = data
+        trained.fit(X, Y, eval_set=(X[:40], Y[:40]))
+        assert trained._params.d.shape == (3, Y.shape[1])
+        assert np.isfinite(trained.history_["auc"]).all()
+
+    def test_another_number_of_members_is_refused(self, data, trained):
+        X, Y, artists = data
+        trained.set_params(n_models=4)
+        with pytest.raises(DataError, match="has 3 members, but the data has folds for 4"):
+            trained.fit(X, Y, groups=artists)
+
+
+def test_there_is_one_model_where_an_eval_set_is_given(data):
+    X, Y, _ = data
+    model = DiscriminativeRBM(**QUICK).fit(X, Y, eval_set=(X[:40], Y[:40]))
+    assert model.params_.U.ndim == 2
+
+
+def test_there_are_fewer_members_where_tags_are_rare(data):
+    X, _, _ = data
     rare = np.zeros((12, 1), np.float32)
     rare[[0, 5]] = 1
-    two = DiscriminativeRBM(**{**QUICK, "n_models": 5}).fit(X[:12], rare)
-    assert two.params_.U.shape[0] == 2
+    model = DiscriminativeRBM(**{**QUICK, "n_models": 5}).fit(X[:12], rare)
+    assert model.params_.U.shape[0] == 2
 
 
-def test_one_model_holds_out_whole_artists_judged_by_labels_of_their_own(data, monkeypatch):
+def test_a_group_for_every_clip_is_needed(data):
     X, Y, artists = data
-    parts = []
-    monkeypatch.setattr(LogisticTagger, "_calibrate", lambda _, *clips: parts.extend(clips))
-    model = LogisticTagger(max_epochs=1, validation_fraction=0.2, scale_features="none")
-    numbered = np.hstack([np.arange(150)[:, None], X])
-    model.fit(numbered, Y, groups=artists, eval_y=1 - Y)
-    learnt, held_out = (part.X[:, 0].astype(int) for part in parts)
-    assert sorted([*learnt, *held_out]) == list(range(150))
-    assert len(held_out) == 30
-    assert not set(artists[learnt]) & set(artists[held_out])
-    np.testing.assert_array_equal(parts[0].Y, Y[learnt])
-    np.testing.assert_array_equal(parts[1].Y, 1 - Y[held_out])
-    model.fit(X, Y, groups=np.zeros(150))
-    assert parts[-1] is None
     with pytest.raises(DataError, match="a group for every clip"):
-        model.fit(X, Y, groups=[None, *artists[1:]])
+        LogisticTagger(max_epochs=1).fit(X, Y, groups=[None, *artists[1:]])
+
+
+def test_labels_to_judge_by_must_be_of_all_clips(data):
+    X, Y, _ = data
     with pytest.raises(ValueError, match=r"\[150, 90\]"):
         DiscriminativeRBM(**QUICK).fit(X, Y, eval_y=Y[:90])
 

@@ -1,6 +1,5 @@
 """Every form of features and labels, and what a scikit-learn user does with a classifier."""
 
-from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -34,40 +33,77 @@ FRAMES = {
 }
 
 
-@pytest.mark.parametrize("library", FRAMES)
-def test_frames_name_tags_and_features_and_keep_their_order(train, reference, library):
-    frame = FRAMES[library]
-    X, Y = frame(train.X, FEATURES), frame(train.Y, TAGS)
-    model = quick(max_epochs=3).fit(X, Y)
-    assert model.feature_names_in_.tolist() == FEATURES
-    assert model.tags_.tolist() == TAGS
-    assert model.n_features_in_ == N_FEATURES
-    assert_same_model(model, reference, train.X, lambda X: frame(X, FEATURES))
-    known = train.Y.copy()
-    known[:, 0] = np.nan
-    found = model.complete(X, frame(known, TAGS))
-    np.testing.assert_array_equal(found, reference.complete(train.X, known))
-    other = frame(train.Y[:, ::-1], TAGS[::-1])  # the columns in another order
-    with pytest.raises(ValueError, match=r"columns of eval_set\[1\] .*'slow'"):
-        clone(model).fit(X, Y, eval_set=(X, other))
-    for use in (model.score, model.complete, model.partial_fit):
+@pytest.fixture(params=FRAMES)
+def frame(request):
+    """Makes a frame of an array and the names of its columns."""
+    return FRAMES[request.param]
+
+
+class TestFrames:
+    @pytest.fixture
+    def named(self, train, frame):
+        """A model of frames, and the frames."""
+        X, Y = frame(train.X, FEATURES), frame(train.Y, TAGS)
+        return quick(max_epochs=3).fit(X, Y), X, Y
+
+    def test_their_columns_name_features_and_tags(self, named):
+        model, _, _ = named
+        assert model.feature_names_in_.tolist() == FEATURES
+        assert model.tags_.tolist() == TAGS
+        assert model.n_features_in_ == N_FEATURES
+
+    def test_they_give_the_model_of_their_values(self, named, train, reference, frame):
+        model, X, _ = named
+        assert_same_model(model, reference, train.X, lambda X: frame(X, FEATURES))
+        known = train.Y.copy()
+        known[:, 0] = np.nan
+        completed = model.complete(X, frame(known, TAGS))
+        np.testing.assert_array_equal(completed, reference.complete(train.X, known))
+
+    @pytest.mark.parametrize("method", ["score", "complete", "partial_fit"])
+    def test_tags_in_another_order_are_refused(self, named, train, frame, method):
+        model, X, _ = named
+        other = frame(train.Y[:, ::-1], TAGS[::-1])
         with pytest.raises(ValueError, match=r"columns of y must be the model's tags"):
-            use(X, other)
-    with pytest.raises(ValueError, match="feature names"):
-        model.predict(frame(train.X, FEATURES[::-1]))
+            getattr(model, method)(X, other)
+
+    def test_an_eval_set_with_tags_in_another_order_is_refused(self, named, train, frame):
+        model, X, Y = named
+        other = frame(train.Y[:, ::-1], TAGS[::-1])
+        with pytest.raises(ValueError, match=r"columns of eval_set\[1\] .*'slow'"):
+            clone(model).fit(X, Y, eval_set=(X, other))
+
+    def test_features_in_another_order_are_refused(self, named, train, frame):
+        model, _, _ = named
+        with pytest.raises(ValueError, match="feature names"):
+            model.predict(frame(train.X, FEATURES[::-1]))
 
 
-def test_missing_values_of_frames_are_unknown_labels_and_missing_names_numbers(train, reference):
+MISSING = {
+    "pandas": lambda Y: pd.DataFrame(Y, columns=TAGS).astype("Int64"),
+    "pandas booleans": lambda Y: pd.DataFrame(Y, columns=TAGS).astype("boolean"),
+    "polars": lambda Y: pl.DataFrame(Y, schema=TAGS).fill_nan(None).cast(pl.Int8),
+    "polars booleans": lambda Y: pl.DataFrame(Y, schema=TAGS).fill_nan(None).cast(pl.Boolean),
+}
+
+
+@pytest.mark.parametrize("form", MISSING)
+def test_missing_values_of_frames_are_unknown_labels(train, form):
     unknown = train.Y.copy()
     unknown[::4, 1] = np.nan
+    frame = MISSING[form](unknown)
+    n_missing = frame["jazz"].isna().sum() if form[:2] == "pa" else frame["jazz"].null_count()
+    assert n_missing == 75
     expected = quick(max_epochs=3).fit(train.X, unknown)
-    pandas = pd.DataFrame(unknown, columns=TAGS).astype("Int64")
-    polars = pl.DataFrame(unknown, schema=TAGS).fill_nan(None).cast(pl.Boolean)
-    assert pandas["jazz"].isna().sum() == polars["jazz"].null_count() == 75
-    for Y in (pandas, pandas.astype("boolean"), polars, polars.cast(pl.Int8)):
-        assert_same_model(quick(max_epochs=3).fit(train.X, Y), expected, train.X)
+    assert_same_model(quick(max_epochs=3).fit(train.X, frame), expected, train.X)
+
+
+def test_arrays_number_the_tags(reference):
     assert reference.tags_.tolist() == [0, 1, 2, 3]
     assert not hasattr(reference, "feature_names_in_")
+
+
+def test_tags_may_have_numbers_as_names(train):
     numbered = pd.DataFrame(train.Y, columns=[10, 20, 30, 40])
     assert quick(max_epochs=1).fit(train.X, numbered).tags_.tolist() == [10, 20, 30, 40]
 
@@ -98,22 +134,43 @@ def test_a_list_of_tags_for_each_clip(train, form):
     assert quick(max_epochs=1).fit(*pair, eval_set=pair).tags_.tolist() == names
 
 
-def test_one_column_of_two_named_classes_that_code_the_validation_labels(train, held_out):
-    names = np.array(["absent", "present"])
-    y, y_new = names[train.Y[:, 0].astype(int)], names[held_out.Y[:, 0].astype(int)]
-    model = quick().fit(train.X, y, eval_set=(held_out.X, y_new))
-    assert model.classes_.tolist() == ["absent", "present"]
-    P = model.predict_proba(held_out.X)
-    assert P.shape == (200, 2)
-    np.testing.assert_allclose(P.sum(axis=1), 1, atol=1e-6)
-    np.testing.assert_array_equal(model.predict(held_out.X), names[P.argmax(axis=1)])
-    assert model.score(held_out.X, y_new) > 0.9
-    assert model.score(held_out.X[:5], y_new[:5].tolist()) <= 1
-    only = np.full(200, "present")  # by itself, one class coded as 0
-    model = quick(max_epochs=2).fit(train.X, y, eval_set=(held_out.X, only))
-    assert np.isnan(model.history_["auc"]).all()
-    with pytest.raises(ValueError, match=r"eval_set\[1\] .*'absent'.*'maybe'"):
-        model.fit(train.X, y, eval_set=(held_out.X, np.full(200, "maybe")))
+class TestOneColumnOfTwoClasses:
+    NAMES = np.array(["absent", "present"])
+
+    @pytest.fixture
+    def y(self, train):
+        return self.NAMES[train.Y[:, 0].astype(int)]
+
+    @pytest.fixture
+    def y_new(self, held_out):
+        return self.NAMES[held_out.Y[:, 0].astype(int)]
+
+    @pytest.fixture
+    def model(self, train, held_out, y, y_new):
+        return quick().fit(train.X, y, eval_set=(held_out.X, y_new))
+
+    def test_probabilities_are_those_of_both_classes(self, model, held_out):
+        assert model.classes_.tolist() == ["absent", "present"]
+        P = model.predict_proba(held_out.X)
+        assert P.shape == (200, 2)
+        np.testing.assert_allclose(P.sum(axis=1), 1, atol=1e-6)
+
+    def test_the_more_probable_class_is_predicted(self, model, held_out):
+        P = model.predict_proba(held_out.X)
+        np.testing.assert_array_equal(model.predict(held_out.X), self.NAMES[P.argmax(axis=1)])
+
+    def test_labels_to_score_by_are_classes(self, model, held_out, y_new):
+        assert model.score(held_out.X, y_new) > 0.9
+        assert model.score(held_out.X[:5], y_new[:5].tolist()) <= 1
+
+    def test_an_eval_set_may_have_one_class(self, train, held_out, y):
+        only = np.full(200, "present")  # by itself, one class would be coded as 0
+        model = quick(max_epochs=2).fit(train.X, y, eval_set=(held_out.X, only))
+        assert np.isnan(model.history_["auc"]).all()
+
+    def test_another_class_is_refused(self, train, held_out, y):
+        with pytest.raises(ValueError, match=r"eval_set\[1\] .*'absent'.*'maybe'"):
+            quick().fit(train.X, y, eval_set=(held_out.X, np.full(200, "maybe")))
 
 
 @pytest.mark.parametrize("n_tags", [1, 2, 4])
@@ -128,26 +185,38 @@ def test_scikit_learns_scorers_see_the_tags_as_labels(train, held_out, scoring, 
     assert get_scorer(scoring)(model, held_out.X, Y) == pytest.approx(expected)
 
 
-def test_known_tags_by_name_and_probabilities_as_a_frame(train, held_out):
-    names = [f"tag {j}" for j in range(train.Y.shape[1])]
-    model = quick(max_epochs=3).fit(train.X, pl.DataFrame(train.Y, schema=names))
-    known = np.full(held_out.Y.shape, np.nan, np.float32)
-    known[:, 1] = 1
-    expected = model.complete(held_out.X, known)
-    listed = [["tag 1"] for _ in known]
-    for named in ({"tag 1": 1}, listed, pl.Series(listed)):
+class TestNamedTags:
+    @pytest.fixture
+    def model(self, train):
+        names = [f"tag {j}" for j in range(train.Y.shape[1])]
+        return quick(max_epochs=3).fit(train.X, pl.DataFrame(train.Y, schema=names))
+
+    @pytest.mark.parametrize("form", ["mapping", "lists", "series"])
+    def test_known_tags_may_be_named(self, model, held_out, form):
+        known = np.full(held_out.Y.shape, np.nan, np.float32)
+        known[:, 1] = 1
+        lists = [["tag 1"] for _ in known]
+        named = {"mapping": {"tag 1": 1}, "lists": lists, "series": pl.Series(lists)}[form]
+        expected = model.complete(held_out.X, known)
         np.testing.assert_array_equal(model.complete(held_out.X, named), expected)
-    frame = model.predict_frame(held_out.X)
-    assert frame.columns == names
-    np.testing.assert_array_equal(frame.to_numpy(), model.predict_proba(held_out.X))
-    for named in ({"tag x": 1}, [*listed[1:], ["tag x"]]):
+
+    def test_probabilities_are_a_frame(self, model, held_out):
+        frame = model.predict_frame(held_out.X)
+        assert frame.columns == model.tags_.tolist()
+        np.testing.assert_array_equal(frame.to_numpy(), model.predict_proba(held_out.X))
+
+    @pytest.mark.parametrize("is_mapping", [True, False])
+    def test_an_unknown_name_is_refused(self, model, held_out, is_mapping):
+        named = {"tag x": 1} if is_mapping else [["tag x"]] * len(held_out.X)
         with pytest.raises(DataError, match=r"tag 'tag x'.* Did you mean"):
             model.complete(held_out.X, named)
-    model = quick(max_epochs=1).fit(train.X, train.Y)
+
+
+def test_a_model_of_numbered_tags_takes_no_names(reference, held_out):
     with pytest.raises(DataError, match=r"tag 'tag 1'.* to name them, fit with a frame"):
-        model.complete(held_out.X, {"tag 1": 1})
+        reference.complete(held_out.X, {"tag 1": 1})
     with pytest.raises(DataError, match="to name them, fit with a frame"):
-        model.score(held_out.X, [["tag 1"], *[[]] * (len(held_out.X) - 1)])
+        reference.score(held_out.X, [["tag 1"], *[[]] * (len(held_out.X) - 1)])
 
 
 # Bad input: each case is refused with an error that says what was wrong and where.
@@ -163,32 +232,39 @@ WRONG_SETTINGS = [
 ]
 
 
+@pytest.mark.parametrize("method", ["fit", "partial_fit"])
 @pytest.mark.parametrize(("name", "value"), WRONG_SETTINGS)
-def test_wrong_settings_are_named_by_fit_and_partial_fit(train, name, value):
-    model = quick(**{name: value})
+def test_a_wrong_setting_is_named(train, name, value, method):
     message = rf"The '{name}' parameter of DiscriminativeRBM must be .* Got {value!r} instead"
-    for train_with in (model.fit, model.partial_fit):
-        with pytest.raises(ValueError, match=message) as caught:
-            train_with(*train)
-    if name in ("training", "inference"):
-        assert "'lbp'" in str(caught.value)
+    with pytest.raises(ValueError, match=message):
+        getattr(quick(**{name: value}), method)(*train)
 
 
-def test_too_large_an_enumeration_is_refused_before_training_and_later(
-    fitted, held_out, monkeypatch
+@pytest.mark.parametrize("name", ["training", "inference"])
+def test_the_choices_are_named(train, name):
+    with pytest.raises(ValueError, match="'lbp'"):
+        quick(**{name: "nothing"}).fit(*train)
+
+
+@pytest.mark.parametrize("method", ["fit", "partial_fit"])
+@pytest.mark.parametrize("setting", ["inference", "training"])
+def test_too_large_an_enumeration_is_refused_before_training(monkeypatch, setting, method):
+    monkeypatch.setattr("harmonium.estimators.trainer.train_stack", None)  # would fail
+    model = quick(n_hidden=21, **{setting: "exact"})
+    message = rf"{setting}='exact'.* 20 units.*Got 21 hidden units and 21 tags"
+    with pytest.raises(DataError, match=message):
+        getattr(model, method)(np.zeros((30, 2)), np.eye(30)[:, :21])
+
+
+@pytest.mark.parametrize("method", ["predict_proba", "predict", "infer"])
+def test_too_large_an_enumeration_is_refused_of_a_fitted_model(
+    fitted, held_out, monkeypatch, method
 ):
-    monkeypatch.setattr("harmonium.rbm.training.train_stack", None)  # would fail
-    X, Y = np.zeros((30, 2)), np.eye(30)[:, :21]
-    model = quick(n_hidden=21, inference="exact")
-    for use in (model.fit, model.partial_fit):
-        with pytest.raises(DataError, match=r"'exact'.* 20 units.*Got 21 hidden units and 21 tags"):
-            use(X, Y)
-    monkeypatch.setattr("harmonium.estimators.networks.MAX_UNITS", 3)
-    # what counts is what was fitted, not what the settings have become since
+    """What counts is what was fitted, not what the settings have become since."""
+    monkeypatch.setattr("harmonium.rbm.inference.MAX_UNITS", 3)
     model = altered(fitted, inference="exact", n_hidden=2)
-    for use in (model.predict_proba, model.predict, model.infer):
-        with pytest.raises(DataError, match=r"at most 3 units.* Got 8 hidden units and 4 tags"):
-            use(held_out.X)
+    with pytest.raises(DataError, match=r"at most 3 units.* Got 8 hidden units and 4 tags"):
+        getattr(model, method)(held_out.X)
 
 
 def changed(array, position, value):
@@ -197,70 +273,90 @@ def changed(array, position, value):
     return array
 
 
+@pytest.mark.parametrize("method", ["fit", "predict_proba"])
 @pytest.mark.parametrize("form", [list, np.array, pd.Series, lambda paths: [*map(Path, paths)]])
-def test_paths_instead_of_features_are_told_where_to_go(train, fitted, form):
-    paths = [f"{i}.mp3" for i in range(len(train.X))]
-    for use in (lambda X: quick().fit(X, train.Y), fitted.predict_proba):
-        with pytest.raises(DataError, match=r"0\.mp3.*make_pipeline\(harmonium\.AudioFeatures\(\)"):
-            use(form(paths))
+def test_paths_instead_of_features_are_told_where_to_go(train, fitted, form, method):
+    paths = form([f"{i}.mp3" for i in range(len(train.X))])
+    use = {"fit": lambda X: quick().fit(X, train.Y), "predict_proba": fitted.predict_proba}[method]
+    with pytest.raises(DataError, match=r"0\.mp3.*make_pipeline\(harmonium\.AudioFeatures\(\)"):
+        use(paths)
 
 
-FIT, GO_ON, VALIDATE, ASK = "fit", "go on", "validate", "ask"
-
-
-def uses(fitted, train, X, Y):
-    """Every way to hand over labelled clips: to a new model, to one that goes on, …"""
-    warm = altered(fitted, warm_start=True)
-    return {
-        FIT: [lambda: quick().fit(X, Y), lambda: quick().partial_fit(X, Y)],
-        GO_ON: [lambda: altered(fitted).partial_fit(X, Y), lambda: warm.fit(X, Y)],
-        VALIDATE: [lambda: quick().fit(*train, eval_set=(X, Y))],
-        ASK: [partial(f, X, Y) for f in (fitted.score, fitted.complete, fitted.infer)],
-    }
+# Every way to hand over labelled clips: to a new model, to one that goes on, …
+USES = {
+    "fit": lambda model, train, X, Y: quick().fit(X, Y),
+    "partial_fit": lambda model, train, X, Y: quick().partial_fit(X, Y),
+    "more partial_fit": lambda model, train, X, Y: altered(model).partial_fit(X, Y),
+    "warm start": lambda model, train, X, Y: altered(model, warm_start=True).fit(X, Y),
+    "eval_set": lambda model, train, X, Y: quick().fit(*train, eval_set=(X, Y)),
+    "score": lambda model, train, X, Y: model.score(X, Y),
+    "complete": lambda model, train, X, Y: model.complete(X, Y),
+    "infer": lambda model, train, X, Y: model.infer(X, Y),
+}
+FIT = ["fit", "partial_fit"]
+GO_ON = ["more partial_fit", "warm start"]
+VALIDATE = ["eval_set"]
+ASK = ["score", "complete", "infer"]
+EVERY = [*FIT, *GO_ON, *VALIDATE, *ASK]
 
 
 def with_label(value):
     return lambda X, Y: (X, changed(Y, (7, 2), value))
 
 
+def without(rows=0, columns=0, features=0):
+    """Leaves out the last clips, tags or features."""
+    return lambda X, Y: (
+        X[:, : X.shape[1] - features],
+        Y[: len(Y) - rows, : Y.shape[1] - columns],
+    )
+
+
 SOFT = r"\[7, 2\] is 0\.5, .* Only the y of fit"
+TO_LEARN = r"1 \(present\), a probability between, or NaN"
+TO_ASK = r"y must hold .* 1 \(present\) or NaN .* values\.$"
+TO_STOP = r"eval_set\[1\] must hold .*\[7, 2\] is 3"
 LABELLED = {
-    "above 1": (with_label(1.5), [FIT, GO_ON, VALIDATE, ASK], r"\[7, 2\] is 1\.5, one of 1 such"),
-    "below 0": (with_label(-1), [FIT, GO_ON, VALIDATE, ASK], r"\[7, 2\] is -1, one of 1 such"),
-    "infinite": (with_label(np.inf), [FIT, GO_ON, VALIDATE, ASK], "contains infinity"),
-    "words": (with_label("rock"), [FIT, GO_ON, VALIDATE, ASK], "'rock'"),
-    "rule to learn": (with_label(2), [FIT, GO_ON], r"1 \(present\), a probability between, or NaN"),
-    "rule to ask": (with_label(2), [ASK], r"y must hold .* 1 \(present\) or NaN .* values\.$"),
-    "rule to stop by": (with_label(3), [VALIDATE], r"eval_set\[1\] must hold .*\[7, 2\] is 3"),
-    "probabilities": (with_label(0.5), [VALIDATE, ASK], SOFT),
-    "clips missing": (lambda X, Y: (X, Y[:299]), [FIT, GO_ON, VALIDATE, ASK], r"\[300, 299\]"),
-    "tags missing": (lambda X, Y: (X, Y[:, :3]), [GO_ON, VALIDATE, ASK], "4 tags. Got 3 columns"),
-    "one column": (lambda X, Y: (X, Y[:, 0]), [GO_ON, ASK], "Expected 2D array, got 1D array"),
-    "features missing": (lambda X, Y: (X[:, :5], Y), [GO_ON, VALIDATE, ASK], "X has 5 features"),
-}  # fmt: skip
+    "above 1": (with_label(1.5), EVERY, r"\[7, 2\] is 1\.5, one of 1 such"),
+    "below 0": (with_label(-1), EVERY, r"\[7, 2\] is -1, one of 1 such"),
+    "infinite": (with_label(np.inf), EVERY, "contains infinity"),
+    "words": (with_label("rock"), EVERY, "'rock'"),
+    "rule to learn": (with_label(2), [*FIT, *GO_ON], TO_LEARN),
+    "rule to ask": (with_label(2), ASK, TO_ASK),
+    "rule to stop by": (with_label(3), VALIDATE, TO_STOP),
+    "probabilities": (with_label(0.5), [*VALIDATE, *ASK], SOFT),
+    # a score of clips without labels is scikit-learn's to refuse
+    "clips missing": (without(rows=1), [use for use in EVERY if use != "score"], r"\[300, 299\]"),
+    "tags missing": (without(columns=1), [*GO_ON, *VALIDATE, *ASK], "4 tags. Got 3 columns"),
+    "one column": (lambda X, Y: (X, Y[:, 0]), [*GO_ON, *ASK], "Expected 2D array, got 1D array"),
+    "features missing": (without(features=1), [*GO_ON, *VALIDATE, *ASK], "X has 5 features"),
+}
+CASES = [(case, use) for case, (_, uses, _) in LABELLED.items() for use in uses]
 
 
-@pytest.mark.parametrize("case", LABELLED)
-def test_clips_and_labels_that_do_not_fit(train, fitted, case):
-    change, kinds, message = LABELLED[case]
-    by_kind = uses(fitted, train, *change(*train))
-    for use in (use for kind in kinds for use in by_kind[kind]):
-        if case == "clips missing" and use is by_kind[ASK][0]:
-            continue  # a score of clips without labels is scikit-learn's to refuse
-        with pytest.raises(ValueError, match=message):
-            use()
+@pytest.mark.parametrize(("case", "use"), CASES)
+def test_clips_and_labels_that_do_not_fit(train, fitted, case, use):
+    change, _, message = LABELLED[case]
+    X, Y = change(*train)
+    with pytest.raises(ValueError, match=message):
+        USES[use](fitted, train, X, Y)
 
 
-def test_tags_without_a_known_label_are_named(train):
+@pytest.mark.parametrize("method", FIT)
+def test_tags_without_a_known_label_are_named(train, method):
     Y = changed(train.Y, (slice(None), [1, 3]), np.nan)
     named = pd.DataFrame(Y, columns=["rock", "jazz", "piano", "slow"])
-    for use in (quick().fit, quick().partial_fit):
-        with pytest.raises(DataError, match=r"Tag 'jazz' \(column 1\) and 1 more has none"):
-            use(train.X, named)
+    with pytest.raises(DataError, match=r"Tag 'jazz' \(column 1\) and 1 more has none"):
+        getattr(quick(), method)(train.X, named)
+
+
+def test_a_tag_without_a_known_label_is_numbered(train):
+    Y = changed(train.Y[:, :3], (slice(None), 1), np.nan)
     with pytest.raises(DataError, match=r"Tag 1 \(column 1\) has none"):
-        quick().fit(train.X, Y[:, :3])
+        quick().fit(train.X, Y)
 
 
+@pytest.mark.parametrize("method", FIT)
 @pytest.mark.parametrize(
     ("y", "message"),
     [
@@ -274,20 +370,30 @@ def test_tags_without_a_known_label_are_named(train):
         (5, "got scalar array"),
     ],
 )
-def test_labels_of_the_wrong_kind(train, y, message):
-    for use in (quick().fit, quick().partial_fit):
-        with pytest.raises(ValueError, match=message):
-            use(train.X, y)
+def test_labels_of_the_wrong_kind(train, y, message, method):
+    with pytest.raises(ValueError, match=message):
+        getattr(quick(), method)(train.X, y)
 
 
-def test_nothing_is_done_before_fit(train, tmp_path):
-    model = quick()
-    uses = [partial(use, train.X) for use in (model.predict, model.predict_proba, model.infer)]
-    uses += [partial(model.complete, *train), partial(model.score, *train)]
-    uses += [partial(getattr, model, "params_")]
-    for use in (*uses, partial(model.save, tmp_path / "model")):
-        with pytest.raises(NotFittedError, match="DiscriminativeRBM instance is not fitted yet"):
-            use()
+BEFORE_FIT = {
+    "predict": lambda model, X, Y: model.predict(X),
+    "predict_proba": lambda model, X, Y: model.predict_proba(X),
+    "infer": lambda model, X, Y: model.infer(X),
+    "complete": lambda model, X, Y: model.complete(X, Y),
+    "score": lambda model, X, Y: model.score(X, Y),
+    "params_": lambda model, X, Y: model.params_,
+}
+
+
+@pytest.mark.parametrize("use", BEFORE_FIT)
+def test_a_model_must_be_fitted_first(train, use):
+    with pytest.raises(NotFittedError, match="DiscriminativeRBM instance is not fitted yet"):
+        BEFORE_FIT[use](quick(), *train)
+
+
+def test_a_model_that_is_not_fitted_is_not_saved(tmp_path):
+    with pytest.raises(NotFittedError, match="DiscriminativeRBM instance is not fitted yet"):
+        quick().save(tmp_path / "model")
     assert list(tmp_path.iterdir()) == []
 
 
@@ -300,13 +406,26 @@ def test_a_fit_that_is_refused_leaves_the_model_that_there_was(train, fitted):
     assert model.tags_.tolist() == [0, 1, 2, 3]
 
 
-def test_one_clip_is_not_enough_to_learn_from(train, fitted):
-    for X, Y in ((train.X[:1], train.Y[:1]), (train.X[:1], [["rock"]])):
-        with pytest.raises(ValueError, match=r"1 sample.*minimum of 2 is required by Disc"):
-            quick().fit(X, Y)
+@pytest.mark.parametrize("names_tags", [False, True])
+def test_one_clip_is_not_enough_to_learn_from(train, names_tags):
+    Y = [["rock"]] if names_tags else train.Y[:1]
+    with pytest.raises(ValueError, match=r"1 sample.*minimum of 2 is required by Disc"):
+        quick().fit(train.X[:1], Y)
+
+
+def test_one_clip_is_enough_to_predict(train, fitted):
     assert fitted.predict_proba(train.X[:1]).shape == (1, 4)
 
 
+USES_OF_FEATURES = {
+    "predict_proba": lambda model, train, X: model.predict_proba(X),
+    "infer": lambda model, train, X: model.infer(X),
+    "partial_fit": lambda model, train, X: quick().partial_fit(X, train.Y),
+    "eval_set": lambda model, train, X: quick().fit(*train, eval_set=(X, train.Y)),
+}
+
+
+@pytest.mark.parametrize("use", USES_OF_FEATURES)
 @pytest.mark.parametrize(
     ("change", "message"),
     [
@@ -314,12 +433,9 @@ def test_one_clip_is_not_enough_to_learn_from(train, fitted):
         (lambda X: X[:, :, None], "dim 3"),
         (sparse.csr_matrix, "dense data is required"),
     ],
+    ids=["NaN", "three axes", "sparse"],
 )
-def test_features_that_cannot_be_used(train, fitted, change, message):
+def test_features_that_cannot_be_used(train, fitted, change, message, use):
     """scikit-learn's own checks have more of them, for fit and predict."""
-    X = change(train.X)
-    uses = [partial(use, X) for use in (fitted.predict_proba, fitted.infer)]
-    uses += [partial(quick().partial_fit, X, train.Y)]
-    for use in (*uses, partial(quick().fit, *train, eval_set=(X, train.Y))):
-        with pytest.raises((ValueError, TypeError), match=message):
-            use()
+    with pytest.raises((ValueError, TypeError), match=message):
+        USES_OF_FEATURES[use](fitted, train, change(train.X))

@@ -7,10 +7,10 @@ from tagging_data import N_TAGS, altered, draw, easy_model, quick, tag_distribut
 
 from harmonium import DiscriminativeRBM, GenerativeRBM, TagSmoother
 from harmonium.estimators.calibration import half_observed
-from harmonium.estimators.model_files import chosen_inference
+from harmonium.estimators.inference import stored_inference
 from harmonium.evaluation import auc_per_tag
 
-TRAINING = ["cd", "mean_field", "lbp", "pl", "multi_prediction"]
+TRAINING = ["cd", "pcd", "mean_field", "lbp", "pl", "exact", "multi_prediction"]
 INFERENCE = ["lbp", "mean_field", "gibbs", "exact"]
 
 
@@ -36,7 +36,12 @@ def test_every_way_to_train_with_every_way_to_infer(by_training, training, infer
     assert P.dtype == np.float32
     assert ((P >= 0) & (P <= 1)).all()
     assert model.score(*new) > 0.9
-    # and the ways to train agree on the clips: they learnt the same model
+
+
+@pytest.mark.parametrize("training", TRAINING)
+def test_all_ways_to_train_learn_the_same_model(by_training, training):
+    new = draw(easy_model(), 200, seed=3)
+    P = altered(by_training[training], inference="exact").predict_proba(new.X)
     reference = altered(by_training["pl"], inference="exact").predict_proba(new.X)
     assert np.corrcoef(P.ravel(), reference.ravel())[0, 1] > 0.9
 
@@ -52,7 +57,8 @@ def test_multi_prediction_learns_from_tags_of_one_another(paired_train, paired_t
     assert helped > alone + 0.1
 
 
-def test_multi_prediction_stops_on_questions_with_and_without_observed_tags(train, held_out):
+def test_multi_prediction_stops_on_two_questions(train, held_out):
+    """Without observed tags, and with half of them."""
     model = quick(training="multi_prediction", tolerance=1e-2, max_epochs=4)
     model.fit(*train, eval_set=held_out)
     observed = half_observed(held_out.Y)
@@ -72,18 +78,36 @@ def test_exact_completion_is_the_enumeration_given_the_known_tags(paired, paired
     np.testing.assert_allclose(paired.complete(paired_test.X, known), expected, rtol=0, atol=2e-6)
 
 
-@pytest.mark.parametrize("inference", INFERENCE)
-def test_completion_gives_known_tags_back_and_more_of_the_others(paired, paired_test, inference):
-    model = altered(paired, inference=inference)
-    X, Y = paired_test
+def every_other_known(Y):
     known = Y.copy()
     known[:, ::2] = np.nan
-    completed, predicted = model.complete(X, known), model.predict_proba(X)
+    return known
+
+
+@pytest.mark.parametrize("inference", INFERENCE)
+def test_completion_gives_known_tags_back(paired, paired_test, inference):
+    X, Y = paired_test
+    completed = altered(paired, inference=inference).complete(X, every_other_known(Y))
     np.testing.assert_array_equal(completed[:, 1::2], Y[:, 1::2])
-    without, with_tags = (auc_per_tag(Y[:, ::2], P[:, ::2]).mean for P in (predicted, completed))
-    assert with_tags > without + 0.1
-    for nothing_known in (model.complete(X, np.full_like(Y, np.nan)), model.infer(X).y):
-        np.testing.assert_array_equal(nothing_known, predicted)
+
+
+@pytest.mark.parametrize("inference", INFERENCE)
+def test_known_tags_tell_of_the_others(paired, paired_test, inference):
+    model = altered(paired, inference=inference)
+    X, Y = paired_test
+    without = model.predict_proba(X)
+    with_known = model.complete(X, every_other_known(Y))
+    aucs = [auc_per_tag(Y[:, ::2], P[:, ::2]).mean for P in (without, with_known)]
+    assert aucs[1] > aucs[0] + 0.1
+
+
+@pytest.mark.parametrize("inference", INFERENCE)
+def test_completion_without_known_tags_is_prediction(paired, paired_test, inference):
+    model = altered(paired, inference=inference)
+    X, Y = paired_test
+    predicted = model.predict_proba(X)
+    np.testing.assert_array_equal(model.complete(X, np.full_like(Y, np.nan)), predicted)
+    np.testing.assert_array_equal(model.infer(X).y, predicted)
 
 
 @pytest.mark.parametrize("inference", INFERENCE)
@@ -100,18 +124,18 @@ def test_with_all_tags_known_the_hidden_units_follow_from_raw_features(paired, t
     np.testing.assert_array_equal(inferred.y, Y)
 
 
-def test_unknown_labels_are_not_absent_labels(train, held_out):
+@pytest.mark.parametrize("training", TRAINING)
+def test_unknown_labels_are_not_absent_labels(train, held_out, training):
     """Labels go missing the more, the larger feature 0 is, which speaks for tag 0."""
     rng = np.random.default_rng(0)
     unknown = rng.random((300, N_TAGS)) < expit(4 * train.X[:, :1])
     assert 0.4 < unknown.mean() < 0.6
     Y = np.where(unknown, np.nan, train.Y)
-    for training in TRAINING:
-        left_out, as_zeros = (
-            quick(training=training, max_epochs=30).fit(train.X, labels, eval_set=held_out)
-            for labels in (Y, np.nan_to_num(Y))
-        )
-        assert left_out.score(*held_out) > as_zeros.score(*held_out) + 0.1
+    left_out, as_zeros = (
+        quick(training=training, max_epochs=30).fit(train.X, labels, eval_set=held_out)
+        for labels in (Y, np.nan_to_num(Y))
+    )
+    assert left_out.score(*held_out) > as_zeros.score(*held_out) + 0.1
 
 
 @pytest.mark.parametrize(
@@ -122,13 +146,18 @@ def test_unknown_labels_are_not_absent_labels(train, held_out):
         ({"training_steps": 7, "inference_steps": 4}, ("mean_field", 4)),
         ({"inference": "lbp"}, ("lbp", 20)),
         ({"training": "cd"}, ("lbp", 20)),
+        ({"training": "exact"}, ("exact", 20)),
+        ({"training": "exact", "inference": "lbp"}, ("lbp", 20)),
         ({"training": "cd", "training_steps": 10, "inference": "mean_field"}, ("mean_field", 20)),
     ],
 )
 def test_mean_field_with_the_steps_of_training_where_these_were_trained(settings, chosen):
-    assert chosen_inference(DiscriminativeRBM(**settings).get_params()) == chosen
-    for other in (GenerativeRBM(), TagSmoother()):
-        assert chosen_inference(other.get_params()) == ("lbp", 20)
+    assert stored_inference(DiscriminativeRBM(**settings).get_params()) == chosen
+
+
+@pytest.mark.parametrize("model", [GenerativeRBM(), TagSmoother()])
+def test_other_models_propagate_beliefs(model):
+    assert stored_inference(model.get_params()) == ("lbp", 20)
 
 
 def test_predictions_are_those_of_as_many_mean_field_steps(train):
@@ -140,11 +169,20 @@ def test_predictions_are_those_of_as_many_mean_field_steps(train):
     assert np.abs(model.predict_proba(train.X) - named).max() > 1e-4
 
 
-def test_a_larger_penalty_on_u_shrinks_u_and_not_w(train):
-    settings = {"max_epochs": 20, "validation_fraction": 0.0, "random_state": 0, "l2": 0.1}
-    weak, strong, same, none = (
-        DiscriminativeRBM(5, l2_tags=l2, **settings).fit(*train).params_.U
-        for l2 in (0.0, 3.0, 0.1, None)
-    )
-    assert np.linalg.norm(strong) < 0.5 * np.linalg.norm(weak)
-    np.testing.assert_array_equal(same, none)
+class TestThePenaltyOnU:
+    @staticmethod
+    def params(train, l2_tags):
+        settings = {"max_epochs": 20, "validation_fraction": 0.0, "random_state": 0, "l2": 0.1}
+        return DiscriminativeRBM(5, l2_tags=l2_tags, **settings).fit(*train).params_
+
+    def test_shrinks_u(self, train):
+        weak, strong = (self.params(train, l2).U for l2 in (0.0, 3.0))
+        assert np.linalg.norm(strong) < 0.5 * np.linalg.norm(weak)
+
+    def test_does_not_shrink_w(self, train):
+        weak, strong = (self.params(train, l2).W for l2 in (0.0, 3.0))
+        assert np.linalg.norm(strong) > 0.8 * np.linalg.norm(weak)
+
+    def test_is_that_of_w_by_default(self, train):
+        same, none = (self.params(train, l2).U for l2 in (0.1, None))
+        np.testing.assert_array_equal(same, none)

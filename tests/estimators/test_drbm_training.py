@@ -14,8 +14,7 @@ from tagging_data import fingerprint, quick
 
 from harmonium import MLPTagger
 from harmonium.errors import DataError, HarmoniumError, TrainingInterrupted
-from harmonium.estimators import calibration
-from harmonium.rbm import training
+from harmonium.estimators import early_stopping, trainer
 
 CUT = 60  # clips per call of partial_fit
 
@@ -44,52 +43,77 @@ def test_among_epochs_of_equal_auc_the_likelihood_decides(train):
     assert present > 0.6
 
 
-def test_without_validation_all_epochs_are_run_and_the_last_is_kept(train):
+def test_without_validation_the_last_of_all_epochs_is_kept(train):
     model = quick(validation_fraction=0, max_epochs=6, patience=1, calibrate=True).fit(*train)
     assert (model.n_iter_, model.best_epoch_, model.recalibration_) == (6, 6, None)
     assert np.isnan(model.history_["auc"]).all()
 
 
-def test_a_tag_or_all_may_be_unknown_in_the_validation_clips(train, held_out):
+def test_a_tag_may_be_unknown_in_the_validation_clips(train, held_out):
     Y = held_out.Y.copy()
     Y[:, 2] = np.nan
     model = quick().fit(*train, eval_set=(held_out.X, Y))
     assert max(model.history_["auc"]) > 0.85
     assert model.thresholds_[2] == 0.5
-    nothing = (held_out.X, np.ones_like(held_out.Y))  # that could be ranked, and stop training
-    assert quick(max_epochs=3, patience=1).fit(*train, eval_set=nothing).n_iter_ == 3
 
 
-def test_two_clips_are_enough_to_fit_and_a_tag_may_be_always_there_or_never(train, held_out):
-    model = quick(max_epochs=3).fit(train.X[:2], train.Y[:2])
-    P = model.predict_proba(train.X)
+def test_validation_clips_that_cannot_be_ranked_do_not_stop_training(train, held_out):
+    alike = (held_out.X, np.ones_like(held_out.Y))
+    assert quick(max_epochs=3, patience=1).fit(*train, eval_set=alike).n_iter_ == 3
+
+
+def test_two_clips_are_enough_to_fit(train):
+    P = quick(max_epochs=3).fit(train.X[:2], train.Y[:2]).predict_proba(train.X)
     assert ((P > 0) & (P < 1)).all()
+
+
+def test_a_tag_may_be_always_there_or_never(train, held_out):
     Y = train.Y.copy()
-    Y[:, 0], Y[:, 1] = 1, 0
+    Y[:, 0] = 1
+    Y[:, 1] = 0
     model = quick().fit(train.X, Y)
-    P, decisions = model.predict_proba(held_out.X), model.predict(held_out.X)
-    assert ((P[:, :2] > 0.5) == [True, False]).all()
-    assert (decisions[:, :2] == [1, 0]).all()
+    assert ((model.predict_proba(held_out.X)[:, :2] > 0.5) == [True, False]).all()
+    assert (model.predict(held_out.X)[:, :2] == [1, 0]).all()
 
 
-def test_warm_start_goes_on_where_it_stopped(train, held_out):
-    model = quick(max_epochs=3, warm_start=True).fit(*train, eval_set=held_out)
-    first = dict(model.history_)
-    model.fit(*train, eval_set=held_out)
-    assert model.n_iter_ == len(model.history_["auc"]) == 6
-    assert model.history_["log_likelihood"][:3] == first["log_likelihood"]
-    assert model.history_["log_likelihood"][3] > first["log_likelihood"][0]
-    assert max(model.history_["auc"][3:]) > max(first["auc"])
-    assert model.history_["auc"][model.best_epoch_ - 1] == max(model.history_["auc"][3:])
-    assert model.score(*held_out) == pytest.approx(max(model.history_["auc"][3:]), abs=1e-12)
+class TestWarmStart:
+    @pytest.fixture
+    def first(self, train, held_out):
+        return quick(max_epochs=3, warm_start=True).fit(*train, eval_set=held_out)
+
+    @pytest.fixture
+    def both(self, first, train, held_out):
+        """The histories after the first fit, and after the second; and the model."""
+        history = dict(first.history_)
+        return history, first.fit(*train, eval_set=held_out)
+
+    def test_goes_on_where_it_stopped(self, both):
+        history, model = both
+        assert model.history_["log_likelihood"][3] > history["log_likelihood"][0]
+        assert max(model.history_["auc"][3:]) > max(history["auc"])
+
+    def test_adds_to_the_history(self, both):
+        history, model = both
+        assert model.n_iter_ == len(model.history_["auc"]) == 6
+        assert model.history_["log_likelihood"][:3] == history["log_likelihood"]
+
+    def test_keeps_the_best_epoch_of_the_second_training(self, both, held_out):
+        _, model = both
+        best = max(model.history_["auc"][3:])
+        assert model.history_["auc"][model.best_epoch_ - 1] == best
+        assert model.score(*held_out) == pytest.approx(best, abs=1e-12)
 
 
-def test_partial_fit_keeps_the_scaling_of_the_first_clips_and_takes_unknown_tags(train):
+def test_partial_fit_takes_unknown_tags(train):
     model = quick().partial_fit(train.X[:CUT], train.Y[:CUT])
     Y = train.Y[:CUT].copy()
     Y[:, 0] = np.nan
-    before = model.partial_fit(train.X[:CUT], Y).predict_proba(train.X)
-    assert np.isfinite(before).all()
+    assert np.isfinite(model.partial_fit(train.X[:CUT], Y).predict_proba(train.X)).all()
+
+
+def test_partial_fit_keeps_the_scaling_of_the_first_clips(train):
+    model = quick().partial_fit(train.X[:CUT], train.Y[:CUT])
+    before = model.predict_proba(train.X)
     model.set_params(learning_rate=1e-12, averaging=0)
     model.partial_fit(1000 * train.X[CUT : 2 * CUT], train.Y[CUT : 2 * CUT])
     np.testing.assert_allclose(model.predict_proba(train.X), before, atol=1e-6)
@@ -115,36 +139,38 @@ def test_training_that_goes_on_draws_other_random_numbers(train, monkeypatch):
         seeds.extend(stack.seeds)
         return original(stack, data, **options)
 
-    original = training.train_stack
-    monkeypatch.setattr(training, "train_stack", spy)
+    original = trainer.train_stack
+    monkeypatch.setattr(trainer, "train_stack", spy)
     model = quick(warm_start=True, max_epochs=2).fit(*train).fit(*train)
     model.partial_fit(*train)
     assert len(set(seeds)) == 3
 
 
-def test_the_size_of_a_model_that_goes_on_cannot_change(train):
+@pytest.mark.parametrize("method", ["fit", "partial_fit"])
+def test_the_size_of_a_model_that_goes_on_cannot_change(train, method):
     model = quick(max_epochs=1, warm_start=True).fit(*train)
     model.set_params(n_hidden=9)
-    for go_on in (model.fit, model.partial_fit):
-        with pytest.raises(ValueError, match=r"\'U\': \(8, 4\).*but .*\'U\': \(9, 4\)"):
-            go_on(*train)
+    with pytest.raises(ValueError, match=r"\'U\': \(8, 4\).*but .*\'U\': \(9, 4\)"):
+        getattr(model, method)(*train)
     assert model.predict_proba(train.X).shape == (300, 4)
 
 
-def test_the_same_seed_gives_the_same_bits_in_this_process_and_another():
-    first = fingerprint()
-    assert first == fingerprint() != fingerprint(random_state=1)
+def test_the_same_seed_gives_the_same_bits():
+    assert fingerprint() == fingerprint() != fingerprint(random_state=1)
+
+
+def test_another_process_gives_the_same_bits():
     environment = {**os.environ, "PYTHONPATH": str(HELPERS)}
     command = [sys.executable, "-c", "import tagging_data as t; print(t.fingerprint())"]
     other = subprocess.check_output(command, env=environment, cwd=PROJECT, text=True)
-    assert other.strip() == first
+    assert other.strip() == fingerprint()
 
 
 @pytest.fixture
 def interrupt_in_epoch(monkeypatch):
     """Sends this process the signal of Ctrl-C while the given epoch is being scored."""
     old = signal.signal(signal.SIGINT, signal.default_int_handler)
-    original, calls = calibration.mean_auc, []
+    original, calls = early_stopping.mean_auc, []
 
     def arrange(epoch):
         def score(*arrays):
@@ -153,7 +179,7 @@ def interrupt_in_epoch(monkeypatch):
                 signal.raise_signal(signal.SIGINT)
             return original(*arrays)
 
-        monkeypatch.setattr(calibration, "mean_auc", score)
+        monkeypatch.setattr(early_stopping, "mean_auc", score)
 
     yield arrange
     signal.signal(signal.SIGINT, old)
@@ -185,17 +211,22 @@ def test_an_interrupt_in_the_first_epoch_leaves_a_model_that_works(
     np.testing.assert_allclose(start, train.Y.mean(axis=0), atol=0.05)
 
 
-def test_verbose_shows_a_progress_bar_on_stderr_and_else_nothing(train, held_out, capsys):
-    quick(max_epochs=3, verbose=1).fit(*train, eval_set=held_out)
-    shown = capsys.readouterr()
-    assert shown.out == ""
-    assert all(text in shown.err for text in ("DiscriminativeRBM", "epoch 3/3", "best 0."))
-    quick(max_epochs=2, verbose=1, validation_fraction=0).fit(*train)
-    shown = capsys.readouterr().err
-    assert "epoch 2/2" in shown
-    assert "AUC" not in shown
-    quick(max_epochs=2).fit(*train)
-    assert capsys.readouterr() == ("", "")
+class TestVerbose:
+    def test_shows_a_progress_bar_on_stderr(self, train, held_out, capsys):
+        quick(max_epochs=3, verbose=1).fit(*train, eval_set=held_out)
+        shown = capsys.readouterr()
+        assert shown.out == ""
+        assert all(text in shown.err for text in ("DiscriminativeRBM", "epoch 3/3", "best 0."))
+
+    def test_shows_no_score_without_validation(self, train, capsys):
+        quick(max_epochs=2, verbose=1, validation_fraction=0).fit(*train)
+        shown = capsys.readouterr().err
+        assert "epoch 2/2" in shown
+        assert "AUC" not in shown
+
+    def test_shows_nothing_by_default(self, train, capsys):
+        quick(max_epochs=2).fit(*train)
+        assert capsys.readouterr() == ("", "")
 
 
 # Models in several processes: what works, and what is refused rather than left to hang.

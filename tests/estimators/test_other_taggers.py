@@ -43,26 +43,41 @@ def scores(model: Any, X: Any) -> Any:
     return use(X)
 
 
-@pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame])
-@every_model
-def test_a_model_of_frames_keeps_the_names_in_its_file(model, frame, train, tmp_path):
-    X, Y = (
-        frame(dict(zip(names, array.T, strict=True)))
-        for names, array in ((FEATURES, train.X), (TAGS, train.Y))
-    )
-    named = clone(model).fit(X, Y)
-    named.save(tmp_path / "model.safetensors")
-    again = type(model).load(tmp_path / "model.safetensors")
-    for found in (named, again):
-        assert found.tags_.tolist() == TAGS
-        assert found.feature_names_in_.tolist() == FEATURES
-        # which is also that of the same seed again
-        np.testing.assert_array_equal(scores(found, X), scores(clone(model).fit(*train), train.X))
-        np.testing.assert_array_equal(found.predict(X), named.predict(X))
-    assert again.get_params() == model.get_params()
-    for name in ("nu_", "orders_"):
-        if hasattr(named, name):
-            np.testing.assert_array_equal(getattr(again, name), getattr(named, name))
+class TestAModelOfFrames:
+    @pytest.fixture(params=[pd.DataFrame, pl.DataFrame])
+    def frames(self, request, train):
+        return [
+            request.param(dict(zip(names, array.T, strict=True)))
+            for names, array in ((FEATURES, train.X), (TAGS, train.Y))
+        ]
+
+    @pytest.fixture(params=[*SOLVED, *NETWORKS], ids=name_of)
+    def model(self, request):
+        return request.param
+
+    def test_has_their_names(self, model, frames):
+        named = clone(model).fit(*frames)
+        assert named.tags_.tolist() == TAGS
+        assert named.feature_names_in_.tolist() == FEATURES
+
+    def test_is_that_of_their_values(self, model, frames, train):
+        """Which is also that of the same seed again."""
+        named = clone(model).fit(*frames)
+        numbered = clone(model).fit(*train)
+        np.testing.assert_array_equal(scores(named, frames[0]), scores(numbered, train.X))
+
+    def test_comes_back_from_its_file(self, model, frames, tmp_path):
+        named = clone(model).fit(*frames)
+        named.save(tmp_path / "model.safetensors")
+        again = type(model).load(tmp_path / "model.safetensors")
+        assert again.tags_.tolist() == TAGS
+        assert again.feature_names_in_.tolist() == FEATURES
+        assert again.get_params() == model.get_params()
+        np.testing.assert_array_equal(scores(again, frames[0]), scores(named, frames[0]))
+        np.testing.assert_array_equal(again.predict(frames[0]), named.predict(frames[0]))
+        for name in ("nu_", "orders_"):
+            if hasattr(named, name):
+                np.testing.assert_array_equal(getattr(again, name), getattr(named, name))
 
 
 def with_number(array: Any, place: Any, value: float) -> Any:
@@ -96,12 +111,19 @@ def test_the_same_bad_inputs_have_the_same_errors_as_the_drbm(model, name, train
 
 
 @every_model
-def test_later_data_must_have_the_models_features_and_tags(model, train):
-    fitted = clone(model).fit(*train)
+def test_later_features_must_be_as_many_as_the_models(model, train):
     with pytest.raises(ValueError, match=r"5 features, but .* is expecting 6"):
-        fitted.predict(train.X[:, :5])
+        clone(model).fit(*train).predict(train.X[:, :5])
+
+
+@every_model
+def test_later_tags_must_be_the_models(model, train):
     with pytest.raises(DataError, match=f"each of the model's {N_TAGS} tags. Got 3 columns"):
-        fitted.score(train.X, train.Y[:, :3])
+        clone(model).fit(*train).score(train.X, train.Y[:, :3])
+
+
+@every_model
+def test_an_eval_set_has_two_parts(model, train):
     with pytest.raises(DataError, match="eval_set must be a pair"):
         clone(model).fit(*train, eval_set=train.X)
 
@@ -138,28 +160,54 @@ def test_the_hybrid_is_saved_with_its_input_means(train, tmp_path):
     model.save(tmp_path / "model")
     loaded = type(model).load(tmp_path / "model")
     np.testing.assert_array_equal(loaded.predict_proba(train[0]), model.predict_proba(train[0]))
+
+
+def test_a_hybrid_cannot_go_on_as_another_model(train):
+    model = quick(generative_weight=0.1).fit(*train)
     model.set_params(generative_weight=0.0, warm_start=True)
     with pytest.raises(DataError, match="settings ask for"):
         model.fit(*train)
 
 
-def test_tags_are_completed_from_one_another_and_sampled_as_they_occur():
+class TestTheGenerativeRBM:
     """Two tags that agree nine times in ten, and a third on its own; the features say nothing."""
-    rng = np.random.default_rng(0)
-    first, third = rng.random(600) < 0.5, rng.random(600) < 0.2
-    second = first ^ (rng.random(600) < 0.1)
-    X, Y = rng.normal(size=(600, 3)), np.stack([first, second, third], axis=1).astype(float)
-    options = {"max_epochs": 60, "validation_fraction": 0, "inference": "exact", "random_state": 0}
-    model = estimators.GenerativeRBM(6, learning_rate=0.03, training_steps=10, **options).fit(X, Y)
-    known = np.array([[1.0, np.nan, np.nan], [0.0, np.nan, np.nan]])
-    p = np.stack([model.complete(X, np.tile(one, (600, 1))).mean(axis=0) for one in known])
-    np.testing.assert_allclose(p[:, 1], [0.9, 0.1], atol=0.08)
-    np.testing.assert_allclose(p[:, 2], 0.2, atol=0.08)
-    _, y = model.sample(2000, steps=200, random_state=0)
-    np.testing.assert_allclose((y[:, 0] == y[:, 1]).mean(), 0.9, atol=0.08)
-    np.testing.assert_allclose(y.mean(0), [0.5, 0.5, 0.2], atol=0.1)
-    with pytest.raises(DataError, match="n_samples"):
-        model.sample(0)
+
+    @pytest.fixture(scope="class")
+    @staticmethod
+    def clips():
+        rng = np.random.default_rng(0)
+        first, third = rng.random(600) < 0.5, rng.random(600) < 0.2
+        second = first ^ (rng.random(600) < 0.1)
+        return rng.normal(size=(600, 3)), np.stack([first, second, third], axis=1).astype(float)
+
+    @pytest.fixture(scope="class")
+    @staticmethod
+    def model(clips):
+        model = estimators.GenerativeRBM(
+            6,
+            learning_rate=0.03,
+            training_steps=10,
+            max_epochs=60,
+            validation_fraction=0,
+            inference="exact",
+            random_state=0,
+        )
+        return model.fit(*clips)
+
+    @pytest.mark.parametrize(("first", "second"), [(1.0, 0.9), (0.0, 0.1)])
+    def test_completes_tags_from_one_another(self, model, clips, first, second):
+        known = np.tile([first, np.nan, np.nan], (600, 1))
+        p = model.complete(clips[0], known).mean(axis=0)
+        np.testing.assert_allclose(p[1:], [second, 0.2], atol=0.08)
+
+    def test_samples_tags_as_they_occur(self, model):
+        _, y = model.sample(2000, steps=200, random_state=0)
+        np.testing.assert_allclose((y[:, 0] == y[:, 1]).mean(), 0.9, atol=0.08)
+        np.testing.assert_allclose(y.mean(0), [0.5, 0.5, 0.2], atol=0.1)
+
+    def test_draws_at_least_one_sample(self, model):
+        with pytest.raises(DataError, match="n_samples"):
+            model.sample(0)
 
 
 def test_samples_of_features_have_their_scale(train):

@@ -9,6 +9,8 @@ from harmonium import TagSmoother
 from harmonium.data import Conditioning, Triples
 from harmonium.errors import DataError
 from harmonium.estimators import pairs
+from harmonium.estimators.related_tags import relations
+from harmonium.estimators.smoothed import Smoothed, changes
 from harmonium.estimators.smoother import hold_out, rates_log_likelihood
 
 USERS = ["ann", "ann", "bob", "bob", "cat", "ann", "dan"]
@@ -138,20 +140,20 @@ def test_changes_by_hand(data):
     P[place["x"], tag["slow"]] = 0.01  # bob did
     P[[place["z"], place["y"]], tag["loud"]] = 0.29
     P[place["z"], tag["slow"]] = 0.15
-    assert pairs.changes(data, P).drop("probability").rows() == [
+    assert changes(data, P).drop("probability").rows() == [
         ("y", "rock", "filled in", 0, 1),
         ("x", "slow", "doubted", 1, 3),
     ]
 
 
 def test_a_tag_called_item_needs_the_long_table_and_relations_survive_certainty():
-    smoothed = pairs.Smoothed(pl.Series(["x"]), pl.Series(["item"]), np.ones((1, 1), np.float32))
+    smoothed = Smoothed(pl.Series(["x"]), pl.Series(["item"]), np.ones((1, 1), np.float32))
     with pytest.raises(DataError, match="A tag is called 'item'"):
         smoothed.frame()
     assert smoothed.long().rows() == [("x", "item", 1.0)]
     tags = pl.Series(["a", "b", "c"])
     present, absent = np.array([1, 1, 0.2], np.float32), np.array([0, 0, 0.2], np.float32)
-    table = pairs.relations(tags, present, absent, 0, 5)
+    table = relations(tags, present, absent, 0, 5)
     assert table["tag"].to_list() == ["b"]
     assert 20 < table["log_odds"].item() < 40
 

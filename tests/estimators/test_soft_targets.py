@@ -40,7 +40,7 @@ def soft(train):
 
 
 @pytest.mark.parametrize("model", EVERY, ids=name_of)
-def test_learns_from_probabilities_and_is_judged_on_labels(model, train, held_out, soft):
+def test_probabilities_teach_what_labels_are_judged_by(model, train, held_out, soft):
     fitted = clone(model).fit(train.X, soft, eval_set=held_out)
     assert fitted.score(*held_out) > 0.9
 
@@ -54,16 +54,23 @@ def test_a_probability_is_not_rounded(model, train):
     np.testing.assert_allclose(fitted.predict_proba(train.X).mean(axis=0), given[0], atol=0.1)
 
 
-@pytest.mark.parametrize("model", [NETWORKS[0], RBMS[0]], ids=name_of)
-def test_held_out_probabilities_stop_training_though_none_reaches_a_half(model, train, soft):
-    fitted = clone(model).set_params(patience=3).fit(train.X, 0.4 * soft)
-    assert max(fitted.history_["auc"]) > 0.6
-    assert np.isfinite(fitted.history_["auc"]).all()
-    # half of what is predicted would never be a half
-    assert (fitted.thresholds_ < 0.4).all()
-    said, true = fitted.predict(train.X).mean(axis=0), 0.4 * train.Y.mean(axis=0)
-    assert (said > 0.5 * true).all()
-    assert (said < 2 * true).all()
+@pytest.fixture(params=[NETWORKS[0], RBMS[0]], ids=name_of)
+def of_small_probabilities(request, train, soft):
+    """A model of labels of which none reaches a half."""
+    return clone(request.param).set_params(patience=3).fit(train.X, 0.4 * soft)
+
+
+def test_held_out_probabilities_stop_training(of_small_probabilities):
+    assert max(of_small_probabilities.history_["auc"]) > 0.6
+    assert np.isfinite(of_small_probabilities.history_["auc"]).all()
+
+
+def test_as_many_are_predicted_as_probabilities_say(of_small_probabilities, train):
+    assert (of_small_probabilities.thresholds_ < 0.4).all()
+    predicted = of_small_probabilities.predict(train.X).mean(axis=0)
+    true = 0.4 * train.Y.mean(axis=0)
+    assert (predicted > 0.5 * true).all()
+    assert (predicted < 2 * true).all()
 
 
 def test_exact_logistic_regression_finds_the_weights_behind_the_probabilities():
@@ -75,26 +82,33 @@ def test_exact_logistic_regression_finds_the_weights_behind_the_probabilities():
     np.testing.assert_allclose(model.intercept_, d, atol=1e-4)
 
 
+@pytest.mark.parametrize("solver", ["newton", "gradient"])
 @pytest.mark.parametrize("p", [1e-30, 1e-6, 1 - 2**-24])
-def test_probabilities_next_to_0_and_1(p):
+def test_probabilities_next_to_0_or_1(p, solver):
     X = np.random.default_rng(2).normal(size=(30, 4))
-    Y = np.full((30, 1), p)
-    for model in (LogisticTagger(solver="newton"), LogisticTagger(max_epochs=2, random_state=0)):
-        P = model.fit(X, Y).predict_proba(X)
-        assert np.isfinite(P).all()
-        assert np.abs(P - p).max() < 0.1
+    model = LogisticTagger(solver=solver, max_epochs=2, random_state=0)
+    P = model.fit(X, np.full((30, 1), p)).predict_proba(X)
+    assert np.isfinite(P).all()
+    assert np.abs(P - p).max() < 0.1
 
 
-def test_the_svm_learns_from_the_highest_and_the_lowest_probabilities_that_are_known(train, soft):
+def test_the_svm_learns_from_the_extreme_probabilities(train, soft):
     by_labels = clone(SVM).fit(train.X, soft)
     top = np.argsort(-soft[:, 0])
     ternary = np.full((len(soft), 1), np.nan)
-    ternary[top[:75]], ternary[top[-75:]] = 1, 0
+    ternary[top[:75]] = 1
+    ternary[top[-75:]] = 0
     chosen = clone(SVM).fit(train.X, ternary)
     np.testing.assert_allclose(by_labels.coef_[0], chosen.coef_[0], atol=1e-6)
+
+
+def test_the_svm_takes_probabilities_or_counts(train, soft):
     with pytest.raises(DataError, match=r"counts are given\. Got probabilities; pass them"):
         SVMTagger().fit(train.X, soft, counts=soft)
-    # clips of unknown label, far from all others, would turn the hyperplane round
+
+
+def test_the_svm_does_not_learn_from_unknown_probabilities():
+    """Clips of unknown label, far from all others, would turn the hyperplane round."""
     x = np.linspace(-1, 1, 40)
     X = np.append(x, np.full(40, -100.0))[:, None]
     Y = np.append(expit(3 * x), np.full(40, np.nan))[:, None]

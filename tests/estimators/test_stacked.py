@@ -8,9 +8,9 @@ import pytest
 
 from harmonium.errors import DataError
 from harmonium.estimators import DiscriminativeRBM, LogisticTagger, MLPTagger
-from harmonium.estimators.gradient_tagger import fit_stacked
+from harmonium.estimators.stacked import fit_stacked
 from harmonium.evaluation import auc_per_tag
-from harmonium.rbm.inference import _mean_auc
+from harmonium.rbm.inference import InferenceOptions, _mean_auc, marginals
 
 # Adam divides by the gradient's size, so that where it is nearly zero rounding decides part of a
 # step: a hundredth of the longest, 0.03.
@@ -39,6 +39,15 @@ def splits(n, n_models, n_train):
     return [order[:n_train] for order in orders], [order[n_train:] for order in orders]
 
 
+def assert_equal_models(stacked, alone):
+    for name, array in stacked._params._asdict().items():
+        np.testing.assert_allclose(array, getattr(alone._params, name), atol=ROUNDING)
+    for name, atol in (("auc", 1e-6), ("log_likelihood", 1e-5)):
+        np.testing.assert_allclose(stacked.history_[name], alone.history_[name], atol=atol)
+    assert stacked.best_epoch_ == alone.best_epoch_
+    np.testing.assert_allclose(stacked.thresholds_, alone.thresholds_, atol=1e-4)
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_stack_trains_each_model_as_fit_does(data, kind):
     X, Y = data
@@ -52,13 +61,49 @@ def test_a_stack_trains_each_model_as_fit_does(data, kind):
     together = [model(i) for i in range(3)]
     fit_stacked(together, X, Y, train, valid)
     for i, (stacked, t, v) in enumerate(zip(together, train, valid, strict=True)):
-        alone = model(i).fit(X[t], Y[t], (X[v], Y[v]))
-        for name, array in stacked._params._asdict().items():
-            np.testing.assert_allclose(array, getattr(alone._params, name), atol=ROUNDING)
-        for name, atol in (("auc", 1e-6), ("log_likelihood", 1e-5)):
-            np.testing.assert_allclose(stacked.history_[name], alone.history_[name], atol=atol)
-        assert stacked.best_epoch_ == alone.best_epoch_
-        np.testing.assert_allclose(stacked.thresholds_, alone.thresholds_, atol=1e-4)
+        assert_equal_models(stacked, model(i).fit(X[t], Y[t], (X[v], Y[v])))
+
+
+@pytest.mark.parametrize("inference", ["gibbs", "exact"])
+def test_a_stack_judges_by_the_inference_that_it_is_asked_for(data, inference):
+    X, Y = data
+    train, valid = splits(len(X), 2, 80)
+
+    def model(i):
+        settings = {"training": "cd", "max_epochs": 4, "random_state": i, "averaging": 0}
+        return DiscriminativeRBM(5, inference=inference, learning_rate=0.1, **settings)
+
+    together = [model(0), model(1)]
+    fit_stacked(together, X, Y, train, valid)
+    for i, (stacked, t, v) in enumerate(zip(together, train, valid, strict=True)):
+        assert_equal_models(stacked, model(i).fit(X[t], Y[t], (X[v], Y[v])))
+
+
+def test_a_stack_that_is_too_large_to_enumerate_is_refused(data):
+    X, Y = data
+    Y = np.tile(Y, (1, 6))
+    models = [DiscriminativeRBM(21, inference="exact", random_state=i) for i in range(2)]
+    with pytest.raises(DataError, match="inference='exact'"):
+        fit_stacked(models, X, Y, *splits(len(X), 2, 80))
+
+
+def test_messages_are_not_propagated_where_sampling_or_enumeration_is_asked_for():
+    for method in ("gibbs", "exact"):
+        with pytest.raises(ValueError, match=method):
+            marginals(InferenceOptions(method), None, None)
+
+
+def test_the_history_of_words_is_the_auc(data):
+    """Although the likelihood counts, too, when the epoch is chosen."""
+    X, Y = data
+    words = (X > 4).astype(np.float32)
+    train, valid = splits(len(X), 2, 80)
+    models = [RBM(random_state=i, max_epochs=3, scale_features="idf") for i in range(2)]
+    fit_stacked(models, words, Y, train, valid)
+    for i, (stacked, t, v) in enumerate(zip(models, train, valid, strict=True)):
+        alone = RBM(random_state=i, max_epochs=3, scale_features="idf")
+        alone.fit(words[t], Y[t], (words[v], Y[v]))
+        np.testing.assert_allclose(stacked.history_["auc"], alone.history_["auc"], atol=1e-6)
 
 
 def test_models_may_have_different_numbers_of_clips_and_unknown_tags(data):
@@ -75,10 +120,14 @@ def test_models_may_have_different_numbers_of_clips_and_unknown_tags(data):
         assert model.history_["auc"][model.best_epoch_ - 1] == pytest.approx(best, abs=1e-6)
 
 
-def test_models_that_differ_in_size_or_have_far_fewer_clips_than_others_are_refused(data):
+def test_models_that_differ_in_size_are_refused(data):
     X, Y = data
     with pytest.raises(DataError, match="differ only in learning_rate"):
         fit_stacked([MLPTagger(3), MLPTagger(4)], X, Y, *splits(len(X), 2, 80))
+
+
+def test_models_that_have_far_fewer_clips_than_others_are_refused(data):
+    X, Y = data
     train, valid = [np.arange(4), np.arange(90)], [np.arange(90, 120)] * 2
     with pytest.raises(DataError, match="got 4 to 90"):
         fit_stacked([LogisticTagger(), LogisticTagger()], X, Y, train, valid)
@@ -105,7 +154,7 @@ def test_scoring_a_few_models_at_a_time_changes_nothing(data, monkeypatch):
         return models
 
     together = fitted()
-    monkeypatch.setattr("harmonium.estimators.gradient_tagger.MAX_MESSAGES", 1)
+    monkeypatch.setattr("harmonium.estimators.stacked.MAX_MESSAGES", 1)
     for one, other in zip(fitted(), together, strict=True):
         np.testing.assert_allclose(one.history_["auc"], other.history_["auc"], atol=1e-6)
 
@@ -127,10 +176,11 @@ def test_a_stack_cross_fits_each_model_as_fit_does(data):
         assert stacked.n_iter_ == alone.n_iter_
         P, Q = stacked.predict_proba(X), alone.predict_proba(X)
         assert abs(auc_per_tag(Y, P).mean - auc_per_tag(Y, Q).mean) < 0.01
-        for fold, member in enumerate(stacked._members()):
+        architecture = stacked._architecture()
+        for fold, params in enumerate(stacked._member_params()):
             held = stacked.folds_ == fold
             assert set(folds[own][held]) == {np.unique(folds[own])[fold]}
-            expected = member._probabilities(member._scaling(X[own][held]))
+            expected = architecture.probabilities(params, stacked._scaling(X[own][held]))
             found = stacked.recalibration_ and stacked.held_out_[held]
             one, other = (auc_per_tag(Y[own][held], P).mean for P in (found, expected))
             assert one == pytest.approx(other)

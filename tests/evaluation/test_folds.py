@@ -1,5 +1,7 @@
 """Folds: a partition that keeps groups whole, tags everywhere and sizes equal."""
 
+from functools import partial
+
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -57,11 +59,14 @@ def test_a_tag_that_can_be_in_every_fold_is(seed, n_unknown):
     assert fold_report(folds, groups, Y).incomplete == {}
 
 
-def test_scarce_negatives_are_spread_and_positives_in_proportion():
+def test_scarce_negatives_are_spread():
     Y = np.ones((50, 1))
     Y[:5] = 0
     report = fold_report(grouped_folds(np.arange(50), Y), np.arange(50), Y)
     assert report.negatives[:, 0].tolist() == [1, 1, 1, 1, 1]
+
+
+def test_positives_are_in_proportion():
     rng = np.random.default_rng(0)
     groups = rng.integers(0, 800, size=2000)
     Y = (rng.random((2000, 20)) < np.linspace(0.05, 0.5, 20)).astype(float)
@@ -71,32 +76,43 @@ def test_scarce_negatives_are_spread_and_positives_in_proportion():
     assert report.sizes.max() - report.sizes.min() <= 1
 
 
-def test_the_report_says_what_is_missing_and_whether_it_could_be_had():
+@pytest.fixture
+def report():
+    """Of tags that are in 3 groups, unknown, balanced and always positive."""
     groups = np.repeat(np.arange(10), 2)
     Y = np.zeros((20, 4))
     Y[[0, 1, 2, 4], 0] = 1  # groups 0, 1, 2
     Y[:, 1] = NAN
     Y[::2, 2] = 1
     Y[:, 3] = 1
-    report = fold_report(grouped_folds(groups, Y), groups, Y)
+    return fold_report(grouped_folds(groups, Y), groups, Y)
+
+
+def test_the_report_says_what_is_missing(report):
     assert report.incomplete == {
         0: "positive in 3 of 5 folds (3 groups have one)",
         1: "positive in 0 of 5 folds (0 groups have one); "
         "negative in 0 of 5 folds (0 groups have one)",
         3: "negative in 0 of 5 folds (0 groups have one)",
     }
+
+
+def test_the_report_counts(report):
     assert report.sizes.tolist() == [4] * 5
     assert report.n_groups.tolist() == [2] * 5
     assert report.positives.sum(axis=0).tolist() == [4, 0, 10, 20]
     assert report.negatives.sum(axis=0).tolist() == [16, 0, 10, 0]
 
 
-def test_a_group_larger_than_a_fold_has_its_own_and_large_ones_leave_folds_of_equal_size():
+def test_a_group_larger_than_a_fold_has_its_own():
     groups = np.array([0] * 300 + list(range(1, 401)))
     Y = (np.random.default_rng(0).random((700, 5)) < 0.3).astype(float)
     folds = grouped_folds(groups, Y)
     assert sorted(np.bincount(folds).tolist()) == [100, 100, 100, 100, 300]
     assert fold_report(folds, groups, Y).incomplete == {}
+
+
+def test_large_groups_leave_folds_of_equal_size():
     sizes = [70, 60, 50, 45, 40, 35, 30, 20] + [1] * 50
     groups = np.repeat(np.arange(len(sizes)), sizes)
     Y = (np.random.default_rng(0).random((400, 5)) < 0.2).astype(float)
@@ -105,15 +121,29 @@ def test_a_group_larger_than_a_fold_has_its_own_and_large_ones_leave_folds_of_eq
     assert report.incomplete == {}
 
 
-def test_the_seed_matters_and_the_kind_of_group_name_does_not():
+@pytest.fixture
+def numbered():
+    """Groups by number, and labels."""
     rng = np.random.default_rng(0)
     numbers = rng.integers(100, 160, size=300)
     Y = (rng.random((300, 4)) < 0.2).astype(float)
-    folds = grouped_folds(numbers, Y)
-    names = [f"artist {number}" for number in numbers]
-    for same in (names, pd.Series(names), pl.Series(names), np.array(names, dtype=object)):
-        np.testing.assert_array_equal(grouped_folds(same, Y), folds)
-    assert (grouped_folds(numbers, Y, seed=1) != folds).any()
+    return numbers, Y
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [list, pd.Series, pl.Series, partial(np.array, dtype=object)],
+    ids=["list", "pandas", "polars", "numpy"],
+)
+def test_the_kind_of_group_name_does_not_matter(numbered, kind):
+    numbers, Y = numbered
+    names = kind([f"artist {number}" for number in numbers])
+    np.testing.assert_array_equal(grouped_folds(names, Y), grouped_folds(numbers, Y))
+
+
+def test_the_seed_matters(numbered):
+    numbers, Y = numbered
+    assert (grouped_folds(numbers, Y, seed=1) != grouped_folds(numbers, Y)).any()
 
 
 def test_nested_folds_follow_the_papers_protocol():
@@ -142,26 +172,47 @@ class Constant(BaseEstimator):
         return self.level - self.n_clips_
 
 
-def test_the_splitter_gives_grouped_folds_and_works_in_scikit_learn():
-    rng = np.random.default_rng(0)
-    X, groups = rng.random((90, 2)), rng.integers(0, 30, size=90)
-    Y = (rng.random((90, 3)) < 0.3).astype(float)
-    Y[rng.random(Y.shape) < 0.2] = NAN
-    splitter = GroupedTagKFold(n_splits=3, random_state=7)
-    folds = grouped_folds(groups, Y, n_folds=3, seed=7)
-    assert splitter.get_n_splits(X, Y, groups) == 3
-    splits = list(splitter.split(X, Y, groups))
-    assert len(splits) == 3
-    for fold, (train, test) in enumerate(splits):
-        np.testing.assert_array_equal(test, np.flatnonzero(folds == fold))
-        np.testing.assert_array_equal(train, np.flatnonzero(folds != fold))
-    single = splitter.split(X, np.nan_to_num(Y[:, 0]), groups)
-    assert len(list(single)) == 3
-    search = GridSearchCV(Constant(), {"level": [0, 1]}, cv=splitter).fit(X, Y, groups=groups)
-    assert search.best_params_ == {"level": 1}
-    with sklearn.config_context(enable_metadata_routing=True):
-        scores = cross_val_score(Constant(), X, Y, cv=splitter, params={"groups": groups})
-    assert scores.tolist() == [-np.sum(folds != fold) for fold in range(3)]
+class TestSplitter:
+    @pytest.fixture
+    def data(self):
+        rng = np.random.default_rng(0)
+        X = rng.random((90, 2))
+        groups = rng.integers(0, 30, size=90)
+        Y = (rng.random((90, 3)) < 0.3).astype(float)
+        Y[rng.random(Y.shape) < 0.2] = NAN
+        return X, Y, groups
+
+    @pytest.fixture
+    def splitter(self):
+        return GroupedTagKFold(n_splits=3, random_state=7)
+
+    @pytest.fixture
+    def folds(self, data):
+        _, Y, groups = data
+        return grouped_folds(groups, Y, n_folds=3, seed=7)
+
+    def test_it_gives_grouped_folds(self, data, splitter, folds):
+        X, Y, groups = data
+        splits = list(splitter.split(X, Y, groups))
+        assert len(splits) == splitter.get_n_splits(X, Y, groups) == 3
+        for fold, (train, test) in enumerate(splits):
+            np.testing.assert_array_equal(test, np.flatnonzero(folds == fold))
+            np.testing.assert_array_equal(train, np.flatnonzero(folds != fold))
+
+    def test_labels_of_one_tag(self, data, splitter):
+        X, Y, groups = data
+        assert len(list(splitter.split(X, np.nan_to_num(Y[:, 0]), groups))) == 3
+
+    def test_in_a_grid_search(self, data, splitter):
+        X, Y, groups = data
+        search = GridSearchCV(Constant(), {"level": [0, 1]}, cv=splitter)
+        assert search.fit(X, Y, groups=groups).best_params_ == {"level": 1}
+
+    def test_with_metadata_routing(self, data, splitter, folds):
+        X, Y, groups = data
+        with sklearn.config_context(enable_metadata_routing=True):
+            scores = cross_val_score(Constant(), X, Y, cv=splitter, params={"groups": groups})
+        assert scores.tolist() == [-np.sum(folds != fold) for fold in range(3)]
 
 
 ONES = np.ones((4, 1))
@@ -237,11 +288,12 @@ def test_a_gap_is_closed_by_an_exchange_or_where_the_sizes_allow_it_by_a_move(si
 def test_of_the_exchanges_only_those_are_made_that_keep_the_sizes():
     """A group of 30 would close more gaps, but would upset the sizes."""
     folds = folds_of([10, 10, 20, 10, 30], ["01", "01", "0", "0", "02"], [0, 0, 0, 1, 1])
-    exchanges = [moves for _, moves in folds._changes(1, 1) if len(moves) == 2]
-    assert exchanges
-    for (out, target), (back, source) in exchanges:
-        assert (target, source) == (1, 0)
-        assert folds.keeps_balance(folds.sizes[out] - folds.sizes[back], 0, 1)
+    swaps = [change.moves for change in folds._changes(1, 1) if len(change.moves) == 2]
+    assert swaps
+    for there, back in swaps:
+        assert (there.fold, back.fold) == (1, 0)
+        surplus = folds.sizes[there.group] - folds.sizes[back.group]
+        assert folds.keeps_balance(surplus, 0, 1)
 
 
 def test_of_folds_that_need_a_group_alike_the_smaller_gets_it():

@@ -29,6 +29,7 @@ from harmonium.evaluation import (
     precision_at_k_per_tag,
     reliability,
 )
+from harmonium.evaluation.metrics import expected_auc_per_tag
 
 NAN = float("nan")
 PAGE = DOCS / "evaluation.md"
@@ -214,21 +215,29 @@ def test_precision_at_k_is_the_mean_over_all_orders_of_ties(case, k):
     assert set(of_clips.reasons) == set(np.flatnonzero(np.isnan(expected)))
 
 
-def test_undefined_tags_are_nan_and_say_why():
-    Y = np.array([[1, 0, NAN, 1, 1], [1, 0, NAN, 0, NAN], [NAN, 0, NAN, 0, 0]])
-    S = np.arange(15.0).reshape(3, 5)
-    auc = auc_per_tag(Y, S)
+SPARSE_Y = np.array([[1, 0, NAN, 1, 1], [1, 0, NAN, 0, NAN], [NAN, 0, NAN, 0, 0]])
+SPARSE_S = np.arange(15.0).reshape(3, 5)
+
+
+def test_where_the_auc_is_undefined():
+    auc = auc_per_tag(SPARSE_Y, SPARSE_S)
     assert auc.reasons == {0: "no negative", 1: "no positive", 2: "no known label"}
     assert np.flatnonzero(np.isnan(auc)).tolist() == [0, 1, 2]
     assert auc.n_defined == 2
     assert auc.mean == np.mean(auc.values[3:])
-    precision = average_precision_per_tag(Y, S)
+    assert auc_per_clip(SPARSE_Y.T, SPARSE_S.T).reasons == auc.reasons
+
+
+def test_where_the_average_precision_is_undefined():
+    precision = average_precision_per_tag(SPARSE_Y, SPARSE_S)
     assert precision.reasons == {1: "no positive", 2: "no known label"}
     assert precision.values[0] == 1
-    at_3 = precision_at_k_per_tag(Y, S, k=3)
+
+
+def test_where_the_precision_at_k_is_undefined():
+    at_3 = precision_at_k_per_tag(SPARSE_Y, SPARSE_S, k=3)
     few = "fewer than 3 known labels"
     assert at_3.reasons == {0: few, 1: "no positive", 2: "no known label", 4: few}
-    assert auc_per_clip(Y.T, S.T).reasons == auc.reasons
 
 
 @pytest.mark.parametrize("shape", [(0, 3), (3, 0), (0, 0), (1, 2)])
@@ -238,6 +247,23 @@ def test_nothing_to_rank_is_undefined_without_a_warning(shape):
         assert len(result) == shape[1]
         assert set(result.reasons) == set(range(shape[1]))
         assert np.isnan(result.mean)
+
+
+def test_soft_labels_do_not_change_the_auc_of_other_tags():
+    Y, S = case()
+    soft = np.where(np.isnan(Y), Y, 0.5)
+    found = expected_auc_per_tag(np.hstack([Y, soft[:, :1]]), np.hstack([S, S[:, :1]]))
+    np.testing.assert_array_equal(found.values[:5], auc_per_tag(Y, S).values)
+    assert found.values[5] == 0.5
+
+
+def test_a_soft_label_counts_as_both():
+    Y = np.array([[0.75], [0.5], [0.25]])
+    S = np.array([[0.9], [0.5], [0.1]])
+    in_order = 0.75 * 0.5 + 0.75 * 0.75 + 0.5 * 0.75
+    wrong = 0.5 * 0.25 + 0.25 * 0.25 + 0.25 * 0.5
+    expected = in_order / (in_order + wrong)
+    assert expected_auc_per_tag(Y, S).values[0] == pytest.approx(expected)
 
 
 # Calibration
@@ -292,10 +318,13 @@ def test_scores_that_are_not_probabilities_are_refused(metric, score):
         metric([[1.0], [0.0]], [[score], [0.5]])
 
 
-def test_bad_bins_and_k_are_refused():
-    for k in (0, -1, 2.5, "3"):
-        with pytest.raises(DataError, match=f"k must be a whole number.*Got {k!r}"):
-            precision_at_k_per_tag(GOOD_Y, GOOD_S, k=k)
+@pytest.mark.parametrize("k", [0, -1, 2.5, "3"])
+def test_a_bad_k_is_refused(k):
+    with pytest.raises(DataError, match=f"k must be a whole number.*Got {k!r}"):
+        precision_at_k_per_tag(GOOD_Y, GOOD_S, k=k)
+
+
+def test_a_bad_number_of_bins_is_refused():
     with pytest.raises(DataError, match=r"n_bins must be a whole number, at least 1. Got 0"):
         calibration_error_per_tag([[1.0]], [[0.5]], n_bins=0)
 

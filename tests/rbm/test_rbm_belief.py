@@ -104,17 +104,37 @@ def paper_messages(U, c, d, damping, steps):
     return en.sigmoid(d + down.sum(0)), en.sigmoid(c + up.sum(1))
 
 
-def test_the_log_form_takes_the_papers_path():
+PAPERS = [
+    pytest.param(belief.LOG, id="log"),
+    pytest.param(belief.RATIO_IN_LOGS, id="ratio, damped in logs"),
+]
+
+
+@pytest.mark.parametrize("form", PAPERS)
+def test_damping_in_logs_takes_the_papers_path(form):
     """Algorithm 3 step by step, not only its fixed point."""
     U, c, d, y = case(np.random.default_rng(5), 5, 6, 1.0)
     with jax.enable_x64(True):
         for steps in (1, 2, 7):
             field = en.as_field(U, c, d, float)
-            beliefs = propagate(belief.LOG, field, np.full_like(y, NAN), 0.4, steps)
+            beliefs = propagate(form, field, np.full_like(y, NAN), 0.4, steps)
             for b in range(B):
                 p_y, p_h = paper_messages(U, c[b], d[b], 0.4, steps)
                 np.testing.assert_allclose(beliefs.y[b], p_y, rtol=0, atol=1e-12)
                 np.testing.assert_allclose(beliefs.h[b], p_h, rtol=0, atol=1e-12)
+
+
+def test_ratios_damped_as_they_are_take_another_path():
+    U, c, d, y = case(np.random.default_rng(5), 5, 6, 1.0)
+    field, clips = en.as_field(U, c, d), np.full_like(y, NAN, np.float32)
+    options = {"steps": 7, "damping": 0.9, "pairs": True}
+    plain, logs, in_logs = (
+        belief.belief_propagation(field, clips, **options, **chosen)
+        for chosen in ({}, {"logs": True}, {"damp_logs": True})
+    )
+    assert np.abs(plain.y - logs.y).max() > 0.01
+    np.testing.assert_allclose(in_logs.y, logs.y, atol=2e-6)
+    np.testing.assert_allclose(in_logs.pairs, logs.pairs, atol=2e-6)
 
 
 @pytest.mark.parametrize("sign", [-1.0, 1.0])

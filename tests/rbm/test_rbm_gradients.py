@@ -6,19 +6,23 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from harmonium.errors import DataError
 from harmonium.rbm.gradients import (
     Batch,
     BeliefPropagation,
     ContrastiveDivergence,
     DrawnTags,
+    Exact,
+    HiddenConditions,
     MeanField,
     MultiPrediction,
+    PersistentContrastiveDivergence,
     PseudoLikelihood,
     Sum,
     for_soft_targets,
 )
 from harmonium.rbm.model import Params, condition, free_energy
-from harmonium.rbm.other_models import Hybrid, JointContrastiveDivergence
+from harmonium.rbm.other_models import Hybrid, JointContrastiveDivergence, JointParams
 
 B, N_FEATURES, N_ROWS = 7, 2, 3
 NOTHING = np.zeros((0, B, 0))  # the noise of a gradient that samples nothing
@@ -63,6 +67,67 @@ def test_cd_is_the_slope_of_a_difference_of_free_energies(steps):
     with jax.enable_x64(True):
         expected = jax.jit(jax.grad(loss))(Params(*model))
     en.assert_close(en.evaluate(ContrastiveDivergence(steps), model, batch, noise), expected, 1e-12)
+
+
+def test_pcd_is_cd_whose_chain_starts_elsewhere():
+    """The chain makes the sweeps of CD from where it is, and the data have only the positive phase.
+
+    So the two have the same gradient if the chain is at the data, and if it is not, the slope of
+    F(y⁰) - F(end of the chain).
+    """
+    model, batch = case(10, 4, 5)
+    noise = np.random.default_rng(10).random((2, B, 9))
+    chains = en.random_tags(np.random.default_rng(11), B, 5)
+    pcd = PersistentContrastiveDivergence(2)
+
+    def moved(start):
+        with jax.enable_x64(True):
+            started = batch._replace(chains=start)
+            return started._replace(chains=pcd.advance(Params(*model), started, noise))
+
+    same = en.evaluate(pcd, model, moved(batch.y), noise)
+    en.assert_close(same, en.evaluate(ContrastiveDivergence(2), model, batch, noise), 1e-12)
+    elsewhere = moved(chains)
+
+    def loss(params):
+        field = condition(params, batch.u, batch.a)
+        difference = free_energy(field, batch.y) - free_energy(field, elsewhere.chains)
+        return jnp.sum(batch.w * difference) / jnp.sum(batch.w)
+
+    with jax.enable_x64(True):
+        expected = jax.jit(jax.grad(loss))(Params(*model))
+    en.assert_close(en.evaluate(pcd, model, elsewhere, noise), expected, 1e-12)
+
+
+def test_hidden_conditions_and_the_hybrid_move_the_chains_of_their_objective():
+    model, double = case(12, 4, 5)
+    pcd, params, rng = (
+        PersistentContrastiveDivergence(2),
+        en.as_params(model),
+        np.random.default_rng(0),
+    )
+    batch = Batch(
+        u=np.float32(double.u),
+        a=double.a,
+        y=np.float32(double.y),
+        w=np.float32(double.w),
+        chains=np.float32(en.random_tags(rng, B, 5)),
+    )
+    noise = rng.random((3, B, 11), np.float32)
+    hidden = HiddenConditions(pcd, a=(0.0, 0.0), all=1.0)  # everything
+    bare = batch._replace(u=0 * batch.u, a=np.full_like(batch.a, -1))
+    np.testing.assert_array_equal(
+        hidden.advance(params, batch, noise), pcd.advance(params, bare, noise[:2])
+    )
+    hybrid = Hybrid(0.5, pcd, JointContrastiveDivergence(1, 0.5))
+    joint = JointParams(*params, b=np.zeros(N_FEATURES, np.float32))
+    batch = batch._replace(a=batch.a[:, :0])
+    np.testing.assert_array_equal(
+        hybrid.advance(joint, batch, noise), pcd.advance(params, batch, noise[1:])
+    )
+    for wrapper in (hidden, hybrid):
+        assert wrapper.is_persistent
+    assert not HiddenConditions(ContrastiveDivergence(), a=(), all=0.0).is_persistent
 
 
 def algorithm_2(model, x, y, K, *, from_zero=False):
@@ -111,6 +176,20 @@ def test_belief_propagation_is_exact_on_trees(n, C, unknown):
     en.assert_close(gradient, exact_gradient(model, batch), 1e-8)
 
 
+@pytest.mark.parametrize("unknown", [0.0, 0.5])
+@pytest.mark.parametrize(("n", "C"), [(3, 5), (4, 3)], ids=["over hidden units", "over tags"])
+def test_the_exact_gradient_is_that_of_log_p_of_the_known_tags(n, C, unknown):
+    model, batch = case(7, n, C, unknown=unknown)
+    gradient = en.evaluate(Exact(), model, batch, NOTHING)
+    en.assert_close(gradient, exact_gradient(model, batch), 1e-8)
+
+
+def test_the_exact_gradient_refuses_models_too_large_to_enumerate():
+    model, batch = case(8, 21, 21)
+    with pytest.raises(DataError, match=r"20 units.* Got 21 hidden units and 21 tags"):
+        en.evaluate(Exact(), model, batch, NOTHING)
+
+
 P = np.array([0.3, 0.85, 0.0])  # the probabilities of a clip's tags
 UNKNOWN = np.full(3, np.nan)
 
@@ -134,10 +213,11 @@ def bound(model, u, a, p):
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_belief_propagation_has_the_gradient_of_the_bound_on_a_tree(seed):
+@pytest.mark.parametrize("objective", [BeliefPropagation(60, 0.5), Exact()], ids=["lbp", "exact"])
+def test_the_gradient_of_the_bound_on_a_tree(objective, seed):
     model, u, a = clip(seed, n=1)
     batch = batch_of(u, a, P, np.ones(1))
-    gradient = en.evaluate(BeliefPropagation(60, 0.5), model, batch, np.zeros((0, 1, 0)))
+    gradient = en.evaluate(objective, model, batch, np.zeros((0, 1, 0)))
     en.assert_close(gradient, en.gradient_by_differences(lambda m: bound(m, u, a, P), model), 1e-8)
 
 

@@ -90,9 +90,9 @@ def test_seeds_and_chunks_of_gibbs_do_not_share_their_noise(whole, clips):
 
 
 def test_few_programs_serve_every_number_of_clips(clips):
-    sizes = {module._padded(size) for size in range(1, module.CHUNK + 1)}
+    sizes = {module.padded(size) for size in range(1, module.CHUNK + 1)}
     assert sizes == {module.TILE * 2**i for i in range(6)}
-    assert all(module._padded(size) >= size for size in range(1, module.CHUNK + 1))
+    assert all(module.padded(size) >= size for size in range(1, module.CHUNK + 1))
     module.infer(PARAMS, *take(clips, slice(0, 1)), options("lbp"))
     before = module._program.__wrapped__._cache_size()
     for size in (2, 9, module.TILE):
@@ -183,7 +183,8 @@ def test_weights_of_50_give_no_nan(method):
 
 
 EXACT = module.InferenceOptions(method="exact")
-jitted, jitted_log_likelihood = jax.jit(module.exact), jax.jit(module.log_likelihood)
+jitted = jax.jit(module.exact, static_argnames="pairs")
+jitted_log_likelihood = jax.jit(module.log_likelihood)
 # (hidden units, tags): enumerated over the hidden units, over the tags, and at the smallest sizes
 SHAPES = [(10, 12), (10, 8), (1, 12), (10, 1), (1, 1)]
 
@@ -216,20 +217,32 @@ def test_marginals_are_right_to_1e_6_with_any_tags_known(n, C):
         assert result.diagnostics.converged.all()
 
 
-@pytest.mark.parametrize(("n", "C"), [(6, 8), (8, 6)])
-def test_log_z_and_log_likelihood_in_float64(n, C):
-    rng = np.random.default_rng(7)
-    for model in models(rng, n, C):
-        c, d = np.tile(model.c, (4, 1)), np.tile(model.d, (4, 1))
-        y = some_clips(rng, C)[2]
-        full = en.random_tags(rng, 4, C)
+@pytest.fixture(params=[(6, 8), (8, 6)], ids=["over hidden units", "over tags"])
+def in_float64(request):
+    """Models with the same biases for four clips, of which one has no known tag and one has all."""
+    rng, (n, C) = np.random.default_rng(7), request.param
+    return [(model, some_clips(rng, C)[2]) for model in models(rng, n, C)]
+
+
+def field_of(model):
+    return en.as_field(model.U, np.tile(model.c, (4, 1)), np.tile(model.d, (4, 1)), float)
+
+
+def test_log_z_and_pairs_in_float64(in_float64):
+    for model, y in in_float64:
         with jax.enable_x64(True):
-            field = en.as_field(model.U, c, d, float)
-            log_z = jitted(field, y).log_z
-            log_p = jitted_log_likelihood(field, full)
-        truth = [en.enumerate_clip(model.U, model.c, model.d, row).log_z for row in y]
-        np.testing.assert_allclose(log_z, truth, rtol=1e-12, atol=1e-12)
-        truth = [en.enumerated_log_likelihood(model.U, model.c, model.d, row) for row in full]
+            result = jitted(field_of(model), y, pairs=True)
+        for b in range(4):
+            truth = en.enumerate_clip(model.U, model.c, model.d, y[b])
+            np.testing.assert_allclose(result.log_z[b], truth.log_z, rtol=1e-12, atol=1e-12)
+            np.testing.assert_allclose(result.pairs[:, :, b], truth.pairs, rtol=0, atol=1e-12)
+
+
+def test_log_likelihood_sums_the_unknown_tags_out(in_float64):
+    for model, y in in_float64:
+        with jax.enable_x64(True):
+            log_p = jitted_log_likelihood(field_of(model), y)
+        truth = [en.enumerated_log_likelihood(model.U, model.c, model.d, row) for row in y]
         np.testing.assert_allclose(log_p, truth, rtol=1e-12, atol=1e-10)
 
 

@@ -12,8 +12,10 @@ OBJECTIVES = [
     pytest.param(gradient, id=type(gradient).__name__)
     for gradient in (
         gradients.ContrastiveDivergence(2),
+        gradients.PersistentContrastiveDivergence(2),
         gradients.MeanField(3),
         gradients.BeliefPropagation(20, 0.5),
+        gradients.Exact(),
         gradients.PseudoLikelihood(),
         gradients.MultiPrediction(2),
     )
@@ -28,9 +30,16 @@ def params():
 def some_clips(seed):
     """B clips with some unknown tags, in float32."""
     sizes = (B, N_TAGS, N_FEATURES, N_ROWS)
-    u, a, y, _ = random_batch(np.random.default_rng(seed), *sizes, unknown=0.2)
-    y[0, 0] = np.nan
-    return gradients.Batch(np.float32(u), a, np.float32(y), np.ones(B, np.float32))
+    batch = random_batch(np.random.default_rng(seed), *sizes, unknown=0.2)
+    batch.y[0, 0] = np.nan
+    chains = np.random.default_rng(seed).integers(0, 2, (B, N_TAGS))
+    return gradients.Batch(
+        u=np.float32(batch.u),
+        a=batch.a,
+        y=np.float32(batch.y),
+        w=np.ones(B, np.float32),
+        chains=np.float32(chains),
+    )
 
 
 def random_noise(gradient, params, seed=0):
@@ -52,8 +61,9 @@ def test_clips_of_weight_0_change_nothing(gradient, params):
     u, a, y = (
         np.concatenate([one[:5], two[5:]]) for one, two in zip(batch[:3], other[:3], strict=True)
     )
+    chains = np.concatenate([batch.chains[:5], other.chains[5:]])
     noise[:, 5:] = random_noise(gradient, params, seed=1)[:, 5:]
-    after, others = jitted(gradient)(params, gradients.Batch(u, a, y, batch.w), noise)
+    after, others = jitted(gradient)(params, gradients.Batch(u, a, y, batch.w, chains), noise)
     assert_close(before, after, 0)
     assert_close(logits[:5], others[:5], 0)
     assert max(np.abs(array).max() for array in before) > 0.01

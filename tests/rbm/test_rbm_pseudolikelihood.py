@@ -43,7 +43,8 @@ def test_the_gradient_is_that_of_finite_differences(scale):
     expected = en.gradient_by_differences(lambda m: mean_loss(m, batch), model)
     en.assert_close(gradient, expected, 1e-7)
     by_tag = sum(
-        w * en.pseudo_likelihood_terms(model, u, a, y) for u, a, y, w in zip(*batch, strict=True)
+        w * en.pseudo_likelihood_terms(model, u, a, y)
+        for u, a, y, w in zip(*batch[:4], strict=True)
     )
     np.testing.assert_allclose(proxy, by_tag, rtol=1e-10)
 

@@ -12,8 +12,9 @@ import pytest
 from enumeration import Model, as_params, states
 
 from harmonium.rbm import gradients
+from harmonium.rbm.descent import Optimiser, Penalty
 from harmonium.rbm.model import Params
-from harmonium.rbm.training import Optimiser, Penalty, Schedule, train
+from harmonium.rbm.training import Schedule, train
 
 pytestmark = pytest.mark.long
 
@@ -79,6 +80,8 @@ def fit(gradient, n_hidden, rate, Y, seed):
 METHODS = [
     pytest.param(gradients.PseudoLikelihood(), 3, 0.05, 0.03, 0.04, id="pl"),
     pytest.param(gradients.ContrastiveDivergence(1), 3, 0.05, 0.03, 0.04, id="cd"),
+    pytest.param(gradients.PersistentContrastiveDivergence(5), 3, 0.05, 0.03, 0.04, id="pcd"),
+    pytest.param(gradients.Exact(), 3, 0.05, 0.03, 0.04, id="exact"),
     pytest.param(gradients.BeliefPropagation(10, 0.5), 3, 0.05, 0.03, 0.04, id="lbp"),
     pytest.param(gradients.MeanField(5), 24, 0.01, 0.09, 0.06, id="mean_field"),
 ]

@@ -8,6 +8,7 @@ from enumeration import as_params, random_model, random_tags
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from harmonium.rbm.descent import Optimiser, Penalty, shrink
 from harmonium.rbm.gradients import (
     Batch,
     ContrastiveDivergence,
@@ -16,7 +17,7 @@ from harmonium.rbm.gradients import (
     PseudoLikelihood,
 )
 from harmonium.rbm.model import Params
-from harmonium.rbm.training import Optimiser, Penalty, Schedule, shrink, train
+from harmonium.rbm.training import Schedule, train
 
 DTYPE_PROMOTION = "standard"  # optax is not strict
 
@@ -67,7 +68,7 @@ def test_rows_are_trained_as_the_whole_of_v_would_be(params, data, by_row):
 
 def test_the_last_and_smaller_batch_moves_a_row_no_further(params, data):
     """41 clips in batches of 40: the one clip left over must not count forty times."""
-    more = Batch(*(np.concatenate([array, array[:1]]) for array in data))
+    more = jax.tree.map(lambda array: np.concatenate([array, array[:1]]), data)
     free = {"rate": 1e-30, "l1": np.float32(0), "l2": np.float32(0), "max_epochs": 1}
     rows = run(params, more, row_rate=0.1, batch_size=N_CLIPS, **free)
     used = np.unique(data.a[data.a >= 0], return_counts=True)[1].max() + 1
@@ -96,7 +97,7 @@ def test_hiding_everything_is_training_without_conditions(params, data, gradient
     hidden = HiddenConditions(gradient, a=(0.0, 0.0), all=1.0)
     sweeps, width = hidden.noise(params, False)
     noise = jnp.asarray(np.random.default_rng(0).random((sweeps, N_CLIPS, width)), jnp.float32)
-    batch = Batch(*(jnp.asarray(array) for array in data))
+    batch = jax.tree.map(jnp.asarray, data)
     bare = batch._replace(u=jnp.zeros_like(batch.u), a=jnp.full_like(batch.a, -1))
     inner = gradient.noise(params, False)
     expected, _ = jax.jit(gradient)(params, bare, noise[: inner[0], :, : inner[1]])
@@ -121,7 +122,7 @@ def what_is_hidden(params, *, n=20_000, **chances):
     noise = np.random.default_rng(0).random((*hidden.noise(params, False), n))
     noise = np.moveaxis(noise, 2, 1).astype(np.float32)
     ones = Batch(np.ones((n, 2), "f4"), np.ones((n, 2), "i4"), np.ones((n, 1), "f4"), np.ones(n))
-    hidden(params, Batch(*map(jnp.asarray, ones)), jnp.asarray(noise))
+    hidden(params, jax.tree.map(jnp.asarray, ones), jnp.asarray(noise))
     u, a = np.asarray(seen[0].u), np.asarray(seen[0].a)
     assert (u[:, 0] == u[:, 1]).all()
     return u[:, 0] == 0, a == -1

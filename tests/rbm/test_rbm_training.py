@@ -13,18 +13,21 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize_scalar
 
 from harmonium.errors import DataError
-from harmonium.rbm import training
-from harmonium.rbm.gradients import Batch, ContrastiveDivergence, MeanField, PseudoLikelihood
+from harmonium.rbm import descent, training
+from harmonium.rbm.descent import Optimiser, Penalty, proximal, running_mean
+from harmonium.rbm.gradients import (
+    Batch,
+    ContrastiveDivergence,
+    MeanField,
+    PersistentContrastiveDivergence,
+    PseudoLikelihood,
+)
 from harmonium.rbm.model import Params, compiled
+from harmonium.rbm.stacks import stacked
 from harmonium.rbm.training import (
     BLOCK,
-    Optimiser,
-    Penalty,
     Schedule,
     Stack,
-    proximal,
-    running_mean,
-    stacked,
     train,
     train_stack,
 )
@@ -123,6 +126,71 @@ def test_one_step_of_each_optimiser():
     assert steps(Optimiser("adam")) == pytest.approx(3 * 0.05, abs=1e-5)
 
 
+class Toggled(PersistentContrastiveDivergence):
+    """Chains that change every tag at each step. The step on d is the sum of the chains' tags."""
+
+    def noise(self, params, unknown):
+        return 0, 0
+
+    def advance(self, params, batch, noise):
+        return 1 - batch.chains
+
+    def __call__(self, params, batch, noise):
+        zeros = jax.tree.map(jnp.zeros_like, params)
+        return zeros._replace(d=-batch.w @ batch.chains), jnp.zeros_like(batch.y)
+
+
+class Rows:
+    """A table that is read when rows are asked for."""
+
+    def __init__(self, table):
+        self.table, self.shape = table, table.shape
+
+    def __getitem__(self, rows):
+        return self.table[rows]
+
+
+def d_after(data, n_epochs):
+    """d of two models, of which the second learns from the last three clips only."""
+    rows = [np.arange(len(data.w)), np.arange(len(data.w))[-3:]]
+    shapes = (1, 2), (1, data.u.shape[1]), (0, 2), (1,), (2,)
+    start = Params(*(np.zeros((2, *shape), np.float32) for shape in shapes))
+    none = Penalty(*[Params(*[np.float32(0)] * 5)] * 2)
+    stack = Stack(start, rows, [Schedule("constant", 1.0)] * 2, [none] * 2, [0, 1])
+    results = train_stack(
+        stack,
+        data,
+        gradient=Toggled(),
+        optimiser=Optimiser("sgd", 0.0),
+        batch_size=2,
+        max_epochs=n_epochs,
+        patience=9,
+    )
+    return [result.params.d for result in results]
+
+
+@pytest.mark.parametrize("on_disk", [False, True], ids=["in memory", "read in blocks"])
+def test_each_clip_has_a_chain_that_goes_on_from_epoch_to_epoch(on_disk):
+    """Five clips in minibatches of two: the last one is filled up, which must move no chain."""
+    y = np.array([[1, 0], [1, 1], [0, 0], [1, np.nan], [0, 1]], np.float32)
+    u = np.ones((5, 1), np.float32)
+    data = Batch(Rows(u) if on_disk else u, np.zeros((5, 0), np.int32), y, np.ones(5, np.float32))
+    on = np.nan_to_num(y)  # where the chains start
+    for n_epochs, visits in ((1, [1 - on]), (2, [1 - on, on]), (3, [1 - on, on, 1 - on])):
+        whole, part = d_after(data, n_epochs)
+        np.testing.assert_array_equal(whole, sum(chains.sum(axis=0) for chains in visits))
+        np.testing.assert_array_equal(part, sum(chains[2:].sum(axis=0) for chains in visits))
+
+
+def test_without_conditions_all_clips_share_the_chains_of_a_minibatch():
+    y = np.array([[1, 0], [1, 1], [0, 0], [1, 1]], np.float32)
+    no_u = np.zeros((4, 0), np.float32)
+    data = Batch(no_u, np.zeros((4, 0), np.int32), y, np.ones(4, np.float32))
+    whole, _ = d_after(data, 1)
+    # two chains, from the first two clips: all tags changed, and changed back
+    np.testing.assert_array_equal(whole, (1 - y[:2]).sum(axis=0) + y[:2].sum(axis=0))
+
+
 @pytest.mark.parametrize(
     ("kind", "rates"),
     [("constant", [1] * 4), ("inverse", [1, 2 / 3, 0.5, 1 / 3]), ("cosine", [1, 0.85355, 0.5, 0])],
@@ -175,7 +243,8 @@ def test_training_leaves_its_start_alone(params, data):
 
 def minibatches(n, size, epoch=3, n_batches=None, **options):
     stack = Stack(None, [np.arange(n) + 5], [], [], [0])
-    [order] = training._minibatches(stack, epoch, n_batches or -(-n // size), size, **options)
+    sizes = training._Minibatches(number=n_batches or -(-n // size), size=size, per_block=1)
+    [order] = training._minibatches(stack, epoch, sizes, **options)
     return order
 
 
@@ -234,13 +303,13 @@ def test_models_that_stopped_are_taken_out_and_kept(params, data, monkeypatch):
 def test_the_blocks_of_a_stack_are_equally_long(params, data, monkeypatch):
     """50 clips in minibatches of 8 would be blocks of 3, 3 and 1: one more program to compile."""
     monkeypatch.setattr(training, "BLOCK", 3)
-    blocks, seen = training._blocks, []
+    blocks, seen = descent.descend_blocks, []
 
     def watched(*arguments):
         seen.append(arguments[6])  # the rows
         return blocks(*arguments)
 
-    monkeypatch.setattr(training, "_blocks", watched)
+    monkeypatch.setattr(training, "descend_blocks", watched)
     train_stack(alike(params, 2), data, max_epochs=1, patience=1, **PLAIN)
     assert [rows.shape for rows in seen] == [(2, 3, 8)] * 3
     for order in np.concatenate(seen, axis=1):
@@ -259,7 +328,7 @@ def test_a_stack_holds_the_models_that_are_trained_alone(params, data):
     *sound, diverged = train_stack(stack, data, **options)
     assert len(diverged.history) < 5
     for i, (result, start) in enumerate(zip(sound, (params, others), strict=True)):
-        own = Batch(*(array[rows[i]] for array in data))
+        own = jax.tree.map(lambda array, mine=rows[i]: array[mine], data)
         own_options = {"schedule": schedules[i], "penalty": penalties[i], "seed": 3 + i}
         alone = train(start, own, **own_options, **options)
         assert distance(result.params, alone.params) < 1e-6
@@ -269,16 +338,16 @@ def test_a_stack_holds_the_models_that_are_trained_alone(params, data):
 
 def test_a_run_compiles_at_most_two_programs_and_other_rates_penalties_and_seeds_none(params, data):
     run(params, data)
-    before = training._blocks.__wrapped__._cache_size()
+    before = descent.descend_blocks.__wrapped__._cache_size()
     run(params, data, seed=5, schedule=Schedule("cosine", 0.2), max_epochs=3)
     run(params, data, penalty=Penalty(strengths(0.3), strengths(0.1)), patience=1)
     run(params, data, score=lambda _: 0.5, max_epochs=9)
-    assert training._blocks.__wrapped__._cache_size() == before
+    assert descent.descend_blocks.__wrapped__._cache_size() == before
     # one program for whole blocks of minibatches, one for the rest, however many epochs there are
     rows = np.arange(BLOCK * 3 + 40) % N_CLIPS
-    many = Batch(*(array[rows] for array in data))
+    many = jax.tree.map(lambda array: array[rows], data)
     run(params, many, batch_size=2, max_epochs=4)
-    assert training._blocks.__wrapped__._cache_size() - before <= 2
+    assert descent.descend_blocks.__wrapped__._cache_size() - before <= 2
 
 
 def scores(values):

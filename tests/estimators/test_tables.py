@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 
 from harmonium.errors import DataError
-from harmonium.estimators import DiscriminativeRBM, LogisticTagger, gradient_tagger
-from harmonium.estimators.classifier import TableRows, base_log_odds, read_targets, standardising
-from harmonium.estimators.model_files import blocks, is_soft
+from harmonium.estimators import DiscriminativeRBM, LogisticTagger, gradient_tagger, holdout
+from harmonium.estimators.scaling import standardising
+from harmonium.estimators.tables import ClipTable, TableRows, blocks
+from harmonium.estimators.targets import base_log_odds, is_soft, read_targets
 from harmonium.rbm import training
 
 N, D, C = 90, 6, 3
@@ -29,8 +30,8 @@ def on_disk(arrays, tmp_path, monkeypatch):
     for name, array in zip("XY", arrays, strict=True):
         np.save(tmp_path / f"{name}.npy", array)
         mapped.append(np.load(tmp_path / f"{name}.npy", mmap_mode="r"))
-    monkeypatch.setattr(gradient_tagger, "LARGE", 0)
-    monkeypatch.setattr("harmonium.estimators.model_files.BLOCK", 7 * D)
+    monkeypatch.setattr("harmonium.estimators.tables.LARGE", 0)
+    monkeypatch.setattr("harmonium.estimators.tables.BLOCK", 7 * D)
     monkeypatch.setattr(training, "BLOCK", 2)
     monkeypatch.setattr(training, "_in_runs", lambda rng, n: rng.permutation(n))
     return mapped
@@ -59,6 +60,7 @@ def test_a_model_learnt_from_files_is_that_of_the_arrays(model, arrays, on_disk,
 
 
 def test_no_table_is_read_as_a_whole(on_disk, monkeypatch):
+    monkeypatch.setattr(holdout, "MAX_HELD_OUT", 20)
     monkeypatch.setattr(gradient_tagger, "MAX_HELD_OUT", 20)
     monkeypatch.setattr(training, "WINDOW", 16)
     most = []
@@ -76,31 +78,52 @@ def test_no_table_is_read_as_a_whole(on_disk, monkeypatch):
     assert model.n_iter_ == 2
 
 
-def test_clips_are_held_out_by_chance_and_not_more_than_needed(on_disk, monkeypatch):
-    monkeypatch.setattr(gradient_tagger, "MAX_HELD_OUT", 12)
-    monkeypatch.setattr(gradient_tagger, "MIN_HELD_OUT", 1)
+def test_clips_on_disk_are_learnt_from_in_their_order(on_disk, monkeypatch):
+    monkeypatch.setattr(holdout, "MAX_HELD_OUT", 12)
+    monkeypatch.setattr(holdout, "MIN_HELD_OUT", 1)
     X, Y = on_disk
-    model = LogisticTagger(random_state=0, validation_fraction=0.5)
-    _, targets = model._read(X, Y, like=None)
-    model._describe(X, targets)
-    known, held_out = model._hold_out(np.random.default_rng(0), X, targets.Y, None, targets.Y, None)
-    assert len(held_out.X) == 12
-    assert len(known.X) == N - 12
-    assert (np.diff(known.X.rows) > 0).all()
+    clips = ClipTable(X=TableRows(X), Y=TableRows(Y))
+    rng = np.random.default_rng(0)
+    split = holdout.split_at_random(rng, clips, 0.5, None, in_order=True)
+    assert len(split.held_out[0]) == 12
+    [rows] = split.rows
+    assert len(rows) == N - 12
+    assert (np.diff(rows) > 0).all()
 
 
-def test_what_is_computed_by_blocks_is_what_is_computed_at_once(arrays, monkeypatch):
-    X, Y = arrays
-    whole = standardising(X), base_log_odds(Y)
-    monkeypatch.setattr("harmonium.estimators.model_files.BLOCK", 4 * D)
-    assert [len(block) for block in blocks(X)] == [4] * 22 + [2]
-    np.testing.assert_allclose(standardising(X).mean, whole[0].mean, rtol=1e-12)
-    np.testing.assert_allclose(standardising(X).scale, whole[0].scale, rtol=1e-12)
-    np.testing.assert_allclose(base_log_odds(Y), whole[1], rtol=1e-6)
-    soft = Y.copy()
-    soft[-1, -1] = 0.5
-    assert is_soft(soft)
-    assert not is_soft(Y)
-    soft[-1, -1] = 1.5
-    with pytest.raises(DataError, match=r"y\[89, 2\] is 1.5, one of 1 such"):
-        read_targets(soft)
+class TestBlocks:
+    @pytest.fixture
+    def small_blocks(self, monkeypatch):
+        """Called when the whole has been computed."""
+        return lambda: monkeypatch.setattr("harmonium.estimators.tables.BLOCK", 4 * D)
+
+    def test_have_all_rows(self, arrays, small_blocks):
+        small_blocks()
+        assert [len(block) for block in blocks(arrays[0])] == [4] * 22 + [2]
+
+    def test_give_the_scaling_of_the_whole(self, arrays, small_blocks):
+        X, _ = arrays
+        whole = standardising(X)
+        small_blocks()
+        np.testing.assert_allclose(standardising(X).mean, whole.mean, rtol=1e-12)
+        np.testing.assert_allclose(standardising(X).scale, whole.scale, rtol=1e-12)
+
+    def test_give_the_log_odds_of_the_whole(self, arrays, small_blocks):
+        _, Y = arrays
+        whole = base_log_odds(Y)
+        small_blocks()
+        np.testing.assert_allclose(base_log_odds(Y), whole, rtol=1e-6)
+
+    def test_are_all_looked_at_for_probabilities(self, arrays, small_blocks):
+        small_blocks()
+        soft = arrays[1].copy()
+        assert not is_soft(soft)
+        soft[-1, -1] = 0.5
+        assert is_soft(soft)
+
+    def test_are_all_looked_at_for_wrong_labels(self, arrays, small_blocks):
+        small_blocks()
+        wrong = arrays[1].copy()
+        wrong[-1, -1] = 1.5
+        with pytest.raises(DataError, match=r"y\[89, 2\] is 1.5, one of 1 such"):
+            read_targets(wrong)

@@ -1,0 +1,130 @@
+"""The conditional RBM without its parameters."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from harmonium.arrays import Floats, Rng
+from harmonium.estimators.architecture import (
+    Architecture,
+    Parameters,
+    Predictor,
+    single_precision,
+)
+from harmonium.estimators.rbm_parameters import check_inference
+from harmonium.estimators.tables import ClipTable, Table, blocks
+from harmonium.estimators.targets import base_log_odds
+from harmonium.rbm.belief import fits
+from harmonium.rbm.gradients import Gradient, for_soft_targets
+from harmonium.rbm.inference import (
+    Inference,
+    InferenceOptions,
+    infer,
+    marginals,
+)
+from harmonium.rbm.model import Params
+from harmonium.rbm.other_models import JointParams
+
+QUICK_TOLERANCE = 1e-2  # of inference during training
+TAG_WEIGHTS = 0.01  # standard deviation of U at the start
+
+
+@dataclass(frozen=True, kw_only=True)
+class RBMArchitecture(Architecture):
+    """A conditional RBM p(y, h | x), perhaps with a model of its inputs beside it."""
+
+    n_hidden: int
+    init_scale: float  # standard deviation of W at the start
+    objective: Gradient  # for labels of 0 and 1
+    inference: InferenceOptions
+    models_inputs: bool = False  # whether there is a mean b of the inputs
+    stops_by_completion: bool = False  # whether early stopping asks with observed tags, too
+
+    completes: ClassVar[bool] = True
+
+    @property
+    def judged_by_completion(self) -> bool:
+        """A model trained for questions with some tags observed is also judged by these."""
+        return self.stops_by_completion
+
+    def start(self, rng: Rng, clips: ClipTable) -> Parameters:
+        """U and W, small and random, c = 0, and d at the tags' log-odds: p(y) is the base rate."""
+        n_features = clips.X.shape[1]
+        n_tags = clips.Y.shape[1]
+        U = rng.normal(0, TAG_WEIGHTS, (self.n_hidden, n_tags))
+        W = first_feature_weights(rng, clips.X, self.n_hidden, self.init_scale)
+        V = np.zeros((0, n_tags))
+        c = np.zeros(self.n_hidden)
+        d = base_log_odds(clips.Y)
+        if self.models_inputs:
+            return single_precision(JointParams, U, W, V, c, d, np.zeros(n_features))
+        return single_precision(Params, U, W, V, c, d)
+
+    def gradient(self, *, soft: bool) -> Gradient:
+        """The objective, which may need tags of 0 and 1."""
+        return for_soft_targets(self.objective) if soft else self.objective
+
+    def check(self, params: Parameters) -> None:
+        """Refuse enumeration of too many units, or steps without end."""
+        check_inference(self.inference, params.U.shape)
+
+    def probabilities(
+        self, params: Parameters, X: Floats, observed: Floats | None = None
+    ) -> Floats:
+        """p(y_j = 1 | x, the observed tags), (N, C)."""
+        return self.infer(params, X, observed).y
+
+    def infer(self, params: Parameters, X: Floats, observed: Floats | None = None) -> Inference:
+        """Marginals of tags and hidden units, with diagnostics."""
+        self.check(params)
+        return _infer(params, X, observed, self.inference)
+
+    def quick_probabilities(
+        self, params: Parameters, X: Floats, observed: Floats | None = None
+    ) -> Floats:
+        """The same, until it changes little, and by one method."""
+        self.check(params)
+        return _infer(params, X, observed, quick_options(self.inference)).y
+
+    def predictor(self) -> Predictor | None:
+        """Mean field or belief propagation; sampling and enumeration are not traced."""
+        if self.inference.method in ("gibbs", "exact"):
+            return None
+        return marginals, quick_options(self.inference)
+
+    def numbers_per_clip(self, params: Parameters) -> int:
+        """One for each tag, or for each edge if messages are computed."""
+        n_hidden, n_tags = params.U.shape
+        if self.inference.method == "mean_field" or fits(n_hidden, n_tags):
+            return n_tags
+        return n_hidden * n_tags
+
+
+def conditional(params: Parameters) -> Params:
+    """The parameters of p(y | x), without those of the inputs."""
+    return Params(*params[: len(Params._fields)])
+
+
+def first_feature_weights(rng: Rng, X: Table, n_hidden: int, scale: float) -> Floats:
+    """W at the start of training, (n, D).
+
+    Nothing is learnt about a feature that is constant: its later values must not matter.
+    """
+    lowest = np.min([block.min(axis=0) for block in blocks(X)], axis=0)
+    highest = np.max([block.max(axis=0) for block in blocks(X)], axis=0)
+    return rng.normal(0, scale, (n_hidden, X.shape[1])) * (highest > lowest)
+
+
+def _infer(
+    params: Parameters, X: Floats, observed: Floats | None, options: InferenceOptions
+) -> Inference:
+    if observed is None:
+        observed = np.full((len(X), len(params.d)), np.nan, np.float32)
+    no_rows = np.zeros((len(X), 0), np.int32)
+    return infer(conditional(params), X, no_rows, observed, options)
+
+
+def quick_options(options: InferenceOptions) -> InferenceOptions:
+    """Only as exact as a ranking needs, for early stopping."""
+    return options._replace(tolerance=max(options.tolerance, QUICK_TOLERANCE), retry=False)
