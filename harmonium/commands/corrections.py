@@ -18,8 +18,8 @@ from harmonium.errors import DataError, HarmoniumError, counted
 
 if TYPE_CHECKING:
     from harmonium.library import Library
-    from harmonium.library.answers import Doubt
     from harmonium.library.store.changes import Change, UndoReport
+    from harmonium.library.teaching.review import Doubt
 
 PLAYERS = (["mpv", "--no-video"], ["ffplay", "-nodisp", "-autoexit"], ["afplay"], ["xdg-open"])
 KEYS = {"y": "yes", "n": "no", " ": "skipped", "q": "quit"}
@@ -27,9 +27,11 @@ KEYS_HELP = "y yes, n no, space skip, p play, q quit"
 ROUND = 10  # questions after which the model learns from the answers
 KIND_COLUMNS = {"Tag": "shown", "Kind": "kind", ">People": "people", ">Predicted": "predicted"}
 CHANGE_COLUMNS: Columns = {
-    ">Change": lambda one: Text(str(one.id), style="cyan"),
-    **{"When": "at", "Command": "command", "What": "summary"},
-    "": lambda one: Text(_undone(one), style="dim"),
+    ">Change": lambda change: Text(str(change.id), style="cyan"),
+    "When": "at",
+    "Command": "command",
+    "What": "summary",
+    "": lambda change: Text(_undone(change), style="dim"),
 }
 
 
@@ -46,10 +48,16 @@ def learn(out: Output, library: Library) -> str | None:
         return None
     if not report.refreshed:
         return None
-    used = sum(one.n_yes + one.n_no for one in report.tags if one.name in report.refreshed)
-    spellings = library.spellings()
-    tags = ", ".join(spellings.get(tag, tag) for tag in report.refreshed)
-    return f"Updated {tags} on all tracks from {counted(used, 'answer')} in {report.seconds:.1f} s."
+    n_answers = 0
+    for tag in report.tags:
+        if tag.name in report.refreshed:
+            n_answers += tag.n_yes + tag.n_no
+    spellings = library.tags.spellings()
+    names = ", ".join(spellings.get(name, name) for name in report.refreshed)
+    return (
+        f"Updated {names} on all tracks from {counted(n_answers, 'answer')} in "
+        f"{report.seconds:.1f} s."
+    )
 
 
 def say(
@@ -77,30 +85,38 @@ def say(
     Example: harmonium say *.flac sleepy
     In Python: library.say("song.mp3", "rock", "-live"), library.say([1, 2, "Concerts/"], "live")
     """
-    from harmonium.library.answers import read_said
     from harmonium.library.store.tracks import named_tracks
+    from harmonium.library.teaching.say import read_said
 
-    n_tracks = 1 + sum(1 for _ in takewhile(_is_track, words[1:]))
-    (yes, no), unsaid = read_said(words[n_tracks:]), unsay or []
-    if not (yes or no or unsaid):
+    first, *others = words
+    more_tracks = list(takewhile(_is_track, others))
+    tracks = [first, *more_tracks]
+    yes, no = read_said(others[len(more_tracks) :])
+    withdrawn = unsay or []
+    if not (yes or no or withdrawn):
         raise DataError("Which tags? For example: harmonium say TRACK rock -live")
     out = Output(as_json)
     with options.opened(library) as opened:
-        tracks = words[:n_tracks]
-        said = opened.say(tracks, yes=yes, no=no, unsay=unsaid, person=person, learn=False)
+        with opened.learner.paused():
+            said = opened.say(tracks, yes=yes, no=no, unsay=withdrawn, person=person)
         learnt = None if said.change is None else learn(out, opened)
     out.json({"tracks": [track.id for track in said.tracks], "change": said.change})
-    told = [*yes, *(f"not {tag}" for tag in no), *(f"{tag} withdrawn" for tag in unsaid)]
-    new = "nothing new." if said.change is None else ", ".join(told)
-    out.say(f"{named_tracks(said.tracks)}: {new}", learnt, to_undo(said.change))
+    names = named_tracks(said.tracks)
+    if said.change is None:
+        out.say(f"{names}: nothing new.", learnt)
+        return
+    changes = [*yes, *(f"not {tag}" for tag in no), *(f"{tag} withdrawn" for tag in withdrawn)]
+    out.say(f"{names}: {', '.join(changes)}", learnt, to_undo(said.change))
 
 
 def _is_track(word: str) -> bool:
     """Whether a word after the first one is a track and not a tag."""
-    path = Path(word).expanduser()
     if word.startswith("#"):
         return word[1:].isdecimal()
-    return path.is_dir() if word.endswith("/") else path.suffix != "" and path.is_file()
+    path = Path(word).expanduser()
+    if word.endswith("/"):
+        return path.is_dir()
+    return path.suffix != "" and path.is_file()
 
 
 def review(
@@ -116,11 +132,11 @@ def review(
     learns after every ten. One review is one change for `harmonium undo`.
 
     Example: harmonium review jazz
-    In Python: library.doubts("jazz"), library.answer(track, "jazz", True)
+    In Python: library.review.doubts("jazz"), library.review.answer(track, "jazz", True)
     """
     if not has_reader():
         raise DataError("A review needs a terminal. Programs can use `harmonium say`.")
-    with options.opened(library) as opened:
+    with options.opened(library) as opened, opened.learner.paused():
         session = _Review(opened, person, number)
         try:
             session.run(tag)
@@ -134,17 +150,22 @@ class _Review:
     """Questions and answers, under one change."""
 
     def __init__(self, library: Library, person: str, number: int) -> None:
-        self.library, self.person, self.number = library, person, number
+        self.library = library
+        self.person = person
+        self.number = number
         self.out = Output()
         self.change: int | None = None
         self.asked: list[tuple[int, str]] = []
-        self.n_answers = self.n_right = self.n_learnt = 0
+        self.n_answers = 0
+        self.n_right = 0  # answers that the model had guessed
+        self.n_learnt = 0  # answers that it has learnt from
         self.playing: subprocess.Popen[bytes] | None = None
 
     def run(self, tag: str | None) -> None:
         """Ask in rounds, and learn after each, until the person quits or nothing is left."""
-        while left := self.number - len(self.asked):
-            questions = self.library.doubts(tag, min(left, ROUND), self.asked)
+        while len(self.asked) < self.number:
+            n_questions = min(self.number - len(self.asked), ROUND)
+            questions = self.library.review.doubts(tag, n_questions, self.asked)
             if not questions and not self.asked:
                 raise DataError("Nothing to review: every question is answered.")
             if not questions:
@@ -171,7 +192,8 @@ class _Review:
         self._learn()
         answers = counted(self.n_answers, "answer")
         self.out.say(f"{answers} saved; the model had guessed {self.n_right:,} of them right.")
-        if (gain := self.library.improvement(self.change)) is not None:
+        gain = self.library.review.improvement(self.change)
+        if gain is not None:
             self.out.say(
                 f"As trained, it guesses {gain.right_before:,} of {gain.n:,} right; learning from "
                 f"each answer in turn, it guesses {gain.right_now:,}."
@@ -185,9 +207,11 @@ class _Review:
 
     def _key(self, question: Doubt) -> str:
         """The key that answers a question: y, n, q or a space."""
-        where, tag = f"{len(self.asked)}/{self.number}", question.tag
-        doubt, shown = percent(question.probability), self.library.spellings().get(tag, tag)
-        self.out.say(f"{where}  {shown}? ({doubt})  {question.track.name}")
+        tag = self.library.tags.spellings().get(question.tag, question.tag)
+        probability = percent(question.probability)
+        self.out.say(
+            f"{len(self.asked)}/{self.number}  {tag}? ({probability})  {question.track.name}"
+        )
         while True:
             key = typer.getchar().lower()
             if key in ("\x03", "\x04"):
@@ -200,7 +224,7 @@ class _Review:
                     return key
 
     def _save(self, question: Doubt, fits: bool) -> None:
-        self.change = self.library.answer(
+        self.change = self.library.review.answer(
             question.track, question.tag, fits, person=self.person, change=self.change
         )
         self.n_answers += 1
@@ -208,13 +232,19 @@ class _Review:
 
     def _play(self, path: str) -> None:
         self._stop()
-        player = next((one for one in PLAYERS if shutil.which(one[0])), None)
-        if player is None:
-            names = ", ".join(one[0] for one in PLAYERS)
+        for player in PLAYERS:
+            if shutil.which(player[0]):
+                break
+        else:
+            names = ", ".join(player[0] for player in PLAYERS)
             self.out.say(f"     No player found; install one of {names}.")
             return
-        none = subprocess.DEVNULL
-        self.playing = subprocess.Popen([*player, path], stdin=none, stdout=none, stderr=none)
+        self.playing = subprocess.Popen(
+            [*player, path],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
 
     def _stop(self) -> None:
         """Stop the player."""
@@ -239,12 +269,13 @@ def rename(
     """
     out = Output(as_json)
     with options.opened(library) as opened:
-        done = opened.rename(old, new, learn=False)
+        with opened.learner.paused():
+            done = opened.rename(old, new)
         learn(out, opened)
-        now = opened.spellings().get(done.new, done.new)
+        spelling = opened.tags.spellings().get(done.new, done.new)
     out.json(done)
     verb = "merged into" if done.merged else "renamed to"
-    out.say(f"{done.old} {verb} {now}: {counted(done.n_moved, 'tag')} moved.")
+    out.say(f"{done.old} {verb} {spelling}: {counted(done.n_moved, 'tag')} moved.")
     if done.n_dropped:
         out.say(f"{counted(done.n_dropped, 'track')} had both and keep {done.new} as it was.")
     if done.needs_training:
@@ -268,10 +299,12 @@ def hide(
     """
     out = Output(as_json)
     with options.opened(library) as opened:
-        change = opened.hide(*tags, learn=False) if tags else None
+        with opened.learner.paused():
+            change = opened.hide(*tags) if tags else None
         if change is not None:
             learn(out, opened)
-        hidden, spellings = sorted(opened.hidden_tags()), opened.spellings()
+        hidden = sorted(opened.tags.hidden())
+        spellings = opened.tags.spellings()
     out.json({"change": change, "hidden": hidden})
     if tags:
         verb = "is" if len(tags) == 1 else "are"
@@ -297,20 +330,22 @@ def kind(
     others to grouping. `harmonium write --field mood=comment` changes that.
 
     Example: harmonium kind "sunday morning" rainy mood
-    In Python: library.set_kind("rainy", kind="mood"), library.tags()
+    In Python: library.set_kind("rainy", kind="mood"), library.tags.list()
     """
     out = Output(as_json)
     with options.opened(library) as opened:
         if not words:
-            out.show(opened.tags(), KIND_COLUMNS, empty="No tags yet.")
+            out.show(opened.tags.list(), KIND_COLUMNS, empty="No tags yet.")
             return
         *tags, new = words
         if not tags:
             raise DataError(f"Which kind? For example: harmonium kind {new!r} mood")
         change = opened.set_kind(*tags, kind=new)
     out.json({"change": change, "kind": new})
-    done = f"{', '.join(tags)}: {new}. {to_undo(change)}"
-    out.say("Nothing changed." if change is None else done)
+    if change is None:
+        out.say("Nothing changed.")
+    else:
+        out.say(f"{', '.join(tags)}: {new}. {to_undo(change)}")
 
 
 def forget(
@@ -331,7 +366,8 @@ def forget(
     out = Output(as_json)
     with options.opened(library) as opened:
         found = opened.tracks_of(*tracks)
-        change = opened.forget(*found, learn=False)
+        with opened.learner.paused():
+            change = opened.forget(*found)
         learn(out, opened)
     out.json({"tracks": [track.id for track in found], "change": change})
     out.say(
@@ -359,17 +395,15 @@ def undo(
     Example: harmonium undo --list
     In Python: library.undo(), library.changes.list()
     """
-    from harmonium.library.write import last_change
-
     out = Output(as_json)
     with options.opened(library) as opened:
         if list_changes:
             out.show(opened.changes.list(limit), CHANGE_COLUMNS, empty="No changes yet.")
             return
-        wanted = last_change(opened) if change is None else opened.changes.get(change)
+        wanted = opened.writer.last_change() if change is None else opened.changes.get(change)
         stopped = f"Stopped. To continue: harmonium undo {wanted.id}"
-        with out.bar("restoring", stopped) as progress:
-            report = opened.undo(wanted.id, exact=not fields_only, progress=progress, learn=False)
+        with out.bar("restoring", stopped) as progress, opened.learner.paused():
+            report = opened.undo(wanted.id, exact=not fields_only, progress=progress)
         if report.ended or report.revived or report.values_restored:
             learn(out, opened)
     _report(out, wanted, report)
@@ -392,21 +426,35 @@ def _report(out: Output, change: Change, report: UndoReport) -> None:
     out.failures((report.files_left | report.values_left).items())
     for later, n in sorted(report.conflicts.items()):
         out.note(f"Change {later} came later and changed {n:,} of it again. Undo that one first.")
-    counts = {"tags": report.ended + report.revived, "files": report.files_restored}
-    out.json({"undone": change.id, "change": report.change, **counts, "complete": report.complete})
-    parts = [f"{counted(report.ended, 'tag')} removed"] if report.ended else []
-    parts += [f"{counted(report.revived, 'tag')} restored"] if report.revived else []
-    parts += [
-        f"{counted(n, what)} reset"
-        for what, n in report.values_restored.items()
-        if what != SETTING or not parts  # which only records the change
-    ]
+    out.json(
+        {
+            "undone": change.id,
+            "change": report.change,
+            "tags": report.ended + report.revived,
+            "files": report.files_restored,
+            "complete": report.complete,
+        }
+    )
+    parts = []
+    if report.ended:
+        parts.append(f"{counted(report.ended, 'tag')} removed")
+    if report.revived:
+        parts.append(f"{counted(report.revived, 'tag')} restored")
+    for kind, n in report.values_restored.items():
+        if kind != SETTING or not parts:  # a setting only records the change
+            parts.append(f"{counted(n, kind)} reset")
     if report.files_restored:
         parts.append(f"{counted(report.files_restored, 'file')} restored")
-    done = "undone" if report.complete else "partly undone" if parts else "not undone"
-    what = f"Change {change.id} ({change.command}: {change.summary}) {done}"
+
+    if report.complete:
+        outcome = "undone"
+    else:
+        outcome = "partly undone" if parts else "not undone"
+    line = f"Change {change.id} ({change.command}: {change.summary}) {outcome}"
+    if parts:
+        line += f": {', '.join(parts)}"
     out.say(
-        ": ".join([what, *([", ".join(parts)] if parts else [])]) + ".",
+        f"{line}.",
         None if report.complete else f"To try the rest again: harmonium undo {change.id}",
         f"To redo: harmonium undo {report.change}" if report.n_done else None,
     )

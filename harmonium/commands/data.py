@@ -1,7 +1,9 @@
 """`harmonium data`: the public datasets, and what is in them."""
 
+from __future__ import annotations
+
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 from rich.text import Text
@@ -9,6 +11,9 @@ from rich.text import Text
 from harmonium.commands import options
 from harmonium.commands.options import number, value
 from harmonium.commands.output import Cell, Output, share_bar
+
+if TYPE_CHECKING:
+    from harmonium.data.datasets import DatasetInfo
 
 app = typer.Typer()
 FOLDER = value(
@@ -29,29 +34,49 @@ def list_datasets(folder: Path | None = FOLDER, as_json: bool = options.JSON) ->
     from harmonium.data import datasets
 
     out = Output(as_json)
-    infos = [datasets.info(name) for name in datasets.names(folder)]
-    found = {info.name: datasets.is_found(info, folder) for info in infos}
-    names = ("name", "title", "items", "tags", "features", "triples", "audio")
-    facts = [{name: getattr(info, name) for name in names} for info in infos]
-    out.json([one | {"folder": found[one["name"]] and str(found[one["name"]])} for one in facts])
-    roots = [str(one) for one in datasets.data_folders(folder)]
+    records = []
+    rows = []
+    missing = []
+    for name in datasets.names(folder):
+        info = datasets.info(name)
+        path = datasets.is_found(info, folder)
+        records.append(_record(info, path))
+        rows.append(_row(info, path))
+        if path is None:
+            missing.append(name)
+    roots = [str(root) for root in datasets.data_folders(folder)]
     out.folders = roots[:1]
+    out.json(records)
     columns = ("Name", ">Items", ">Tags", ">Features", ">Triples", "Audio", "Folder")
-    rows: list[list[Cell]] = [
-        [
-            info.name,
-            *("-" if n is None else n for n in (info.items, info.tags, info.features)),
-            info.triples or "counts",
-            "yes" if info.audio else "no",
-            Text("not found", "yellow") if path is None else str(path),
-        ]
-        for info, path in zip(infos, found.values(), strict=True)
-    ]
     out.table(columns, rows)
     out.hint("", Text("Searched: " + ", ".join(roots), style="dim"))
-    missing = next((name for name, path in found.items() if path is None), None)
-    if missing is not None:
-        out.hint(Text(f"How to get a missing one: harmonium data show {missing}", style="dim"))
+    if missing:
+        out.hint(Text(f"How to get a missing one: harmonium data show {missing[0]}", style="dim"))
+
+
+def _record(info: DatasetInfo, path: Path | None) -> dict[str, Any]:
+    return {
+        "name": info.name,
+        "title": info.title,
+        "items": info.items,
+        "tags": info.tags,
+        "features": info.features,
+        "triples": info.triples,
+        "audio": info.audio,
+        "folder": None if path is None else str(path),
+    }
+
+
+def _row(info: DatasetInfo, path: Path | None) -> list[Cell]:
+    return [
+        info.name,
+        "-" if info.items is None else info.items,
+        "-" if info.tags is None else info.tags,
+        "-" if info.features is None else info.features,
+        info.triples or "counts",
+        "yes" if info.audio else "no",
+        Text("not found", "yellow") if path is None else str(path),
+    ]
 
 
 @app.command("show")
@@ -76,36 +101,51 @@ def show_dataset(
     out.say(Text.assemble((facts["name"], "bold cyan"), "  ", (facts["title"], "bold")))
     out.say(facts["summary"], "")
     out.pairs(_sizes(facts))
-    if most_used := facts["top_tags"]:
-        largest, n_items = max(tag["positive"] for tag in most_used) or 1, facts["items"]
-        lines = [
-            (tag["tag"], n, f"{n / n_items:.1%}", share_bar(n / largest))
-            for tag in most_used
-            for n in [tag["positive"]]
-        ]
+    if facts["top_tags"]:
         out.hint("")
-        out.table(("Most used tags", ">Items", ">Share", ""), lines)
+        _show_tags(out, facts["top_tags"], n_items=facts["items"])
     out.hint("")
-    terms = {key: facts[key.lower()] for key in ("Licence", "Homepage")}
-    out.pairs({"Cite": facts["citation"], **terms, "Folder": path or ""})
+    out.pairs(
+        {
+            "Cite": facts["citation"],
+            "Licence": facts["licence"],
+            "Homepage": facts["homepage"],
+            "Folder": path or "",
+        }
+    )
+
+
+def _show_tags(out: Output, tags: list[dict[str, Any]], *, n_items: int) -> None:
+    largest = max(tag["positive"] for tag in tags) or 1
+    rows: list[tuple[Cell, ...]] = []
+    for tag in tags:
+        n = tag["positive"]
+        rows.append((tag["tag"], n, f"{n / n_items:.1%}", share_bar(n / largest)))
+    out.table(("Most used tags", ">Items", ">Share", ""), rows)
 
 
 def _sizes(facts: dict[str, Any]) -> dict[str, str]:
     """What `data show` says about the contents."""
+    rows = {name: _count(facts[name.lower()]) for name in ("Items", "Tags", "Features")}
+    if facts["triples"]:
+        rows["Triples"] = f"{facts['triples']:,} by {facts['users']:,} users"
+    if facts["listeners_per_item"]:
+        rows["Listeners"] = "{} to {} per item".format(*facts["listeners_per_item"])
+    groups = [f"{facts[key]:,} {key}" for key in ("tracks", "artists") if facts[key]]
+    if groups:
+        rows["Groups"] = ", ".join(groups)
+    if facts["splits"]:
+        rows["Splits"] = ", ".join(f"{name} {size:,}" for name, size in facts["splits"].items())
+    if facts["audio_files"]:
+        rows["Audio"] = f"{facts['audio_files']:,} files"
+    rows["A tag is"] = facts["rule"]
     total = sum(facts["labels"].values()) or 1
-    triples, listeners = facts["triples"], facts["listeners_per_item"]
-    counts = {name: facts[name.lower()] for name in ("Items", "Tags", "Features")}
-    rows = {
-        **{name: "-" if n is None else f"{n:,}" for name, n in counts.items()},
-        "Triples": triples and f"{triples:,} by {facts['users']:,} users",
-        "Listeners": listeners and "{} to {} per item".format(*listeners),
-        "Groups": ", ".join(f"{facts[key]:,} {key}" for key in ("tracks", "artists") if facts[key]),
-        "Splits": ", ".join(f"{name} {size:,}" for name, size in facts["splits"].items()),
-        "Audio": facts["audio_files"] and f"{facts['audio_files']:,} files",
-        "A tag is": facts["rule"],
-        "Labels": ", ".join(
-            f"{count / total:.2%} {kind}" if count else f"none {kind}"
-            for kind, count in facts["labels"].items()
-        ),
-    }
-    return {key: value for key, value in rows.items() if value}
+    shares = []
+    for kind, count in facts["labels"].items():
+        shares.append(f"{count / total:.2%} {kind}" if count else f"none {kind}")
+    rows["Labels"] = ", ".join(shares)
+    return rows
+
+
+def _count(n: int | None) -> str:
+    return "-" if n is None else f"{n:,}"

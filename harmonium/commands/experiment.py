@@ -63,8 +63,7 @@ def run(
     from harmonium.experiments.results import open_results, progress
     from harmonium.experiments.run import run_experiment
 
-    named = [root / each for root in _roots() for each in (recipe, f"{recipe}.toml")]
-    path = next((path for path in (recipe, *named) if path.is_file()), recipe)  # or an error below
+    path = _recipe_file(recipe)
     out = Output()
     chosen = _restricted(read_recipe(path), datasets, models, out)
     folder = results or Path("results") / path.with_suffix("").name
@@ -79,28 +78,46 @@ def run(
         def n_done() -> int:
             return int(progress(chosen, store)["done"].sum())
 
-        if before := n_done():
-            out.say(f"{before:,} runs are done already.")
-        saved = f"runs are saved in {folder}. The same command resumes from there."
-        with out.bar("training", lambda *_: f"Stopped; {n_done():,} {saved}") as update:
+        def stopped(*_: int) -> str:
+            saved = f"runs are saved in {folder}. The same command resumes from there."
+            return f"Stopped; {n_done():,} {saved}"
+
+        n_before = n_done()
+        if n_before:
+            out.say(f"{n_before:,} runs are done already.")
+        with out.bar("training", stopped) as update:
 
             def watch(*_: Any) -> None:
                 nonlocal shown
-                if time.monotonic() - shown >= (1.0 if out.is_terminal else LINE_SECONDS):
-                    shown, so_far = time.monotonic(), progress(chosen, store)
-                    line = _line(so_far, jobs or available_cores())
-                    update(int(so_far["done"].sum()), int(so_far["total"].sum()), line)
-                    if not out.is_terminal:
-                        out.say(line)
+                pause = 1.0 if out.is_terminal else LINE_SECONDS
+                if time.monotonic() - shown < pause:
+                    return
+                shown = time.monotonic()
+                so_far = progress(chosen, store)
+                line = _line(so_far, jobs or available_cores())
+                update(int(so_far["done"].sum()), int(so_far["total"].sum()), line)
+                if not out.is_terminal:
+                    out.say(line)
 
             run_experiment(chosen, store, engine=engine, jobs=jobs, watch=watch)
         ended = progress(chosen, store)
     out.table(COLUMNS, _rows(ended))
     took = timedelta(seconds=round(time.monotonic() - began))
     out.say(
-        f"{int(ended['done'].sum()) - before:,} runs in {took}.",
+        f"{int(ended['done'].sum()) - n_before:,} runs in {took}.",
         f"Tables and figures: harmonium experiment report {folder}",
     )
+
+
+def _recipe_file(recipe: Path) -> Path:
+    """The file of a recipe that was named by its path, or as in the list."""
+    candidates = [recipe]
+    for root in _roots():
+        candidates += [root / recipe, root / f"{recipe}.toml"]
+    for candidate in candidates:
+        if candidate.is_file():
+            return candidate
+    return recipe  # reading it will say that there is none
 
 
 @app.command("list")
@@ -112,12 +129,12 @@ def list_recipes() -> None:
     from harmonium.experiments.recipe import read_recipe
 
     rows = []
-    found = {path: root for root in _roots() for path in root.rglob("*.toml")}
-    for path, root in sorted(found.items()):
+    root_of = {path: root for root in _roots() for path in root.rglob("*.toml")}
+    for path, root in sorted(root_of.items()):
         name = str(path.relative_to(root).with_suffix(""))
         recipe = read_recipe(path, trusted=True)
-        there = [spec.label for spec in recipe.datasets if _is_there(spec)]
-        rows.append((name, recipe.title, ", ".join(there) or "none"))
+        datasets = [spec.label for spec in recipe.datasets if _is_found(spec)]
+        rows.append((name, recipe.title, ", ".join(datasets) or "none"))
     Output().table(("Recipe", "What it does", "Datasets found"), rows)
 
 
@@ -142,12 +159,12 @@ def report(
     from harmonium.experiments.report import terminal_table, write_report
 
     out = Output()
-    made, folder = write_report(results, output)
-    out.say(Text(made.title, style="bold"), "")
-    for table in made.shown:
+    written, folder = write_report(results, output)
+    out.say(Text(written.title, style="bold"), "")
+    for table in written.shown:
         out.console.print(terminal_table(table, width=out.console.width), "")
-    if made.unfinished:
-        out.say(f"Not finished: {made.unfinished}")
+    if written.unfinished:
+        out.say(f"Not finished: {written.unfinished}")
     out.say(f"Written to {folder}: report.html, report.md, tables.tex, figures/")
 
 
@@ -157,7 +174,8 @@ def _roots() -> list[Path]:
     return [root for root in (package / "recipes", package.parent / "recipes") if root.is_dir()]
 
 
-def _is_there(spec: DatasetSpec) -> bool:
+def _is_found(spec: DatasetSpec) -> bool:
+    """Whether a dataset is on this machine."""
     from harmonium.data.datasets import info, is_found
     from harmonium.experiments.datasets import GENERATED
 
@@ -168,8 +186,8 @@ def _restricted(recipe: Recipe, datasets: str | None, models: str | None, out: O
     """The recipe with the chosen datasets and models; by default with the datasets found."""
     specs = _chosen("dataset", {spec.label: spec for spec in recipe.datasets}, datasets)
     if not datasets:
-        missing = ", ".join(spec.label for spec in specs if not _is_there(spec))
-        specs = [spec for spec in specs if _is_there(spec)]
+        missing = ", ".join(spec.label for spec in specs if not _is_found(spec))
+        specs = [spec for spec in specs if _is_found(spec)]
         if not specs:
             raise DataError(
                 f"None of the recipe's datasets is on this machine: {missing}. Set "
@@ -190,14 +208,19 @@ def _chosen(what: str, known: dict[str, Any], wanted: str | None) -> list[Any]:
 
 
 def _line(progress: pl.DataFrame, jobs: int) -> str:
-    done, total, seconds = progress["done"], progress["total"], progress["seconds"]
-    left = ((total - done) * seconds.fill_null(seconds.mean() or 0.0)).sum() / jobs
-    time_left = f", about {timedelta(seconds=round(left))} left" if left else ""
-    return f"{done.sum():,} of {total.sum():,} runs{time_left}"
+    """How many runs are done, and the time left."""
+    seconds = progress["seconds"]
+    seconds = seconds.fill_null(seconds.mean() or 0.0)
+    n_left = progress["total"] - progress["done"]
+    left = (n_left * seconds).sum() / jobs
+    line = f"{progress['done'].sum():,} of {progress['total'].sum():,} runs"
+    if left:
+        line += f", about {timedelta(seconds=round(left))} left"
+    return line
 
 
 def _rows(progress: pl.DataFrame) -> Iterator[tuple[str, ...]]:
     for dataset, model, total, done, seconds, auc in progress.iter_rows():
-        each = "" if seconds is None else f"{seconds:.1f}"
-        shown = "" if auc is None else f"{100 * auc:.1f} %"
-        yield dataset, model, f"{done} / {total}", each, shown
+        seconds_each = "" if seconds is None else f"{seconds:.1f}"
+        mean_auc = "" if auc is None else f"{100 * auc:.1f} %"
+        yield dataset, model, f"{done} / {total}", seconds_each, mean_auc

@@ -1,8 +1,11 @@
 """`harmonium features` and `extractor`: what can be computed from sound."""
 
+from __future__ import annotations
+
 import time
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import typer
 
@@ -10,6 +13,9 @@ from harmonium.commands import IN_PART, options
 from harmonium.commands.options import argument, file, value
 from harmonium.commands.output import Output
 from harmonium.errors import DataError, counted
+
+if TYPE_CHECKING:
+    from harmonium.audio.extractors import Extractor
 
 
 def features(
@@ -24,6 +30,7 @@ def features(
     no_cache: bool = options.NO_CACHE,
     time_limit: float = options.TIME_LIMIT,
     failures: Path | None = file("Write unreadable files and the reasons to this CSV file."),
+    raw: bool = options.RAW,
 ) -> None:
     """Compute the features of music files as a table.
 
@@ -34,61 +41,76 @@ def features(
     In Python: harmonium.AudioFeatures().transform(paths)
     """
     from harmonium.audio import extraction
-    from harmonium.audio.decoding import find_audio
-    from harmonium.audio.extractors import get_extractor
+    from harmonium.audio.folders import find_audio
     from harmonium.files import check_writable
 
     check_writable(output, extraction.OUTPUT_FORMATS)
     if failures is not None:
         check_writable(failures)
-    chosen = get_extractor(extractor)
-    if seconds is not None:
-        if chosen.windows is not None:
-            raise DataError(
-                f"--seconds is for extractors with one clip; '{extractor}' sets its own windows."
-            )
-        chosen = replace(chosen, seconds=seconds)
+    chosen = _extractor(extractor, seconds)
     out = Output()
     with out.errors.status("Looking for music files"):
-        files, unreadable, _ = find_audio(paths)
-    if not files and not unreadable:
+        found = find_audio(paths)
+    if not found.files and not found.unreadable:
         raise DataError(
             "No music files in these folders. Files are found by their endings (.mp3, .flac, .wav "
             "and so on); to use a file with another ending, name it."
         )
-    began, kept = time.monotonic(), options.cache_folder(cache, no_cache)
+    began = time.monotonic()
+    folder = options.cache_folder(cache, no_cache)
 
     def stopped(done: int, total: int) -> str:
-        kept_in = f"They are kept in {kept}; the same command continues."
-        rest = "Nothing was kept, as there is no cache." if kept is None else kept_in
-        return f"Stopped after {done:,} of {total:,} files. {rest}"
+        line = f"Stopped after {done:,} of {total:,} files."
+        if folder is None:
+            return f"{line} Nothing was kept, as there is no cache."
+        return f"{line} They are kept in {folder}; the same command continues."
 
     with out.bar("listening", stopped) as progress:
-        done = extraction.extract_files(
-            files,
+        result = extraction.extract_files(
+            found.files,
             extractor=chosen,
             jobs=jobs,
             engine=engine,
-            cache=kept,
+            cache=folder,
             start=start,
             time_limit=time_limit,
             progress=progress,
         )
-    unlisted = (extraction.FileFeatures(path, reason=why) for path, why in unreadable.items())
-    failed = [*unlisted, *done.failures]
+    failed = [
+        extraction.FileFeatures(path=path, reason=reason)
+        for path, reason in found.unreadable.items()
+    ]
+    failed += result.failures
     if failures is not None:
-        extraction.write_failures(failures, failed)
-    reasons = ((one.path, one.reason or "") for one in failed)
+        extraction.write_failures(failures, failed, raw=raw)
+    reasons = [(file.path, file.reason) for file in failed]
     out.failures(reasons, "; --failures FILE writes all of them")
-    if not done.paths:
+    if not result.paths:
         raise DataError("None of the files could be read; nothing was written.")
-    extraction.write_features(output, done)
-    n_features = done.features.shape[1]
-    parts = [f"{counted(len(done.paths), 'file')}, {n_features:,} features each: {output}"]
-    parts += [f"{done.n_cached:,} from the cache"] if done.n_cached else []
-    parts += [f"{len(failed):,} could not be read"] if failed else []
-    out.say(f"{'; '.join(parts)}; {time.monotonic() - began:.1f} s")
+    extraction.write_features(output, result, raw=raw)
+    n_features = result.features.shape[1]
+    parts = [f"{counted(len(result.paths), 'file')}, {n_features:,} features each: {output}"]
+    if result.n_cached:
+        parts.append(f"{result.n_cached:,} from the cache")
+    if failed:
+        parts.append(f"{len(failed):,} could not be read")
+    parts.append(f"{time.monotonic() - began:.1f} s")
+    out.say("; ".join(parts))
     raise typer.Exit(IN_PART if failed else 0)
+
+
+def _extractor(name: str, seconds: float | None) -> Extractor:
+    """The extractor, perhaps with clips of another length."""
+    from harmonium.audio.extractors import get_extractor
+
+    chosen = get_extractor(name)
+    if seconds is None:
+        return chosen
+    if chosen.windows is not None:
+        raise DataError(
+            f"--seconds is for extractors with one clip; '{name}' sets its own windows."
+        )
+    return replace(chosen, seconds=seconds)
 
 
 extractor = typer.Typer()
@@ -108,17 +130,23 @@ def list_extractors(as_json: bool = options.JSON) -> None:
     from harmonium.audio.extractors import DEFAULT, available_extractors, get_extractor
 
     out = Output(as_json)
-    found = [(name, get_extractor(name)) for name in available_extractors()]
-    records = [
-        {"name": name, "features": len(one.feature_names), "heads": len(one.head_names)}
-        | {key: getattr(one, key) for key in ("auc", "milliseconds", "summary")}
-        for name, one in found
-    ]
-    out.json(records)
+    records = []
     rows = []
-    for name, one in found:
-        auc = "-" if one.auc is None else f"{one.auc:.3f}"
-        ms = "-" if one.milliseconds is None else f"{one.milliseconds:.0f}"
-        rows.append((name, len(one.feature_names), auc, ms, one.summary))
+    for name in available_extractors():
+        extractor = get_extractor(name)
+        records.append(
+            {
+                "name": name,
+                "features": len(extractor.feature_names),
+                "heads": len(extractor.head_names),
+                "auc": extractor.auc,
+                "milliseconds": extractor.milliseconds,
+                "summary": extractor.summary,
+            }
+        )
+        auc = "-" if extractor.auc is None else f"{extractor.auc:.3f}"
+        ms = "-" if extractor.milliseconds is None else f"{extractor.milliseconds:.0f}"
+        rows.append((name, len(extractor.feature_names), auc, ms, extractor.summary))
+    out.json(records)
     out.table(("Name", ">Numbers", ">AUC", ">ms", "Description"), rows)
     out.hint(f"A new library is indexed with {DEFAULT}.")

@@ -15,8 +15,7 @@ from harmonium.commands.output import Output, printable, shortened, to_undo
 from harmonium.errors import counted
 
 if TYPE_CHECKING:
-    from harmonium.library import Library
-    from harmonium.library.imports import ImportReport
+    from harmonium.library.imports import FeatureReport, ImportReport
 
 MAX_PEOPLE = 5  # people who are named
 MAX_SHOWN = 10  # rows to show that match no track
@@ -69,6 +68,7 @@ def import_(
     encoding: str = options.ENCODING,
     replace: bool = flag("Remove these people's earlier tags not in the table.", "--replace"),
     unmatched: Path | None = file("Write rows that match no track to this CSV file."),
+    raw: bool = options.RAW,
     dry_run: bool = flag("Show what would be imported; import nothing.", "--dry-run"),
     as_json: bool = options.JSON,
 ) -> None:
@@ -87,47 +87,79 @@ def import_(
     """
     from harmonium.data import read_aliases
     from harmonium.files import check_writable
+    from harmonium.spreadsheets import guarded_frame
 
     sources = [table is not None and not from_beets, from_files, from_beets, features is not None]
     if sum(sources) != 1:
         raise typer.BadParameter("Name one: a table, --from-files, --from-beets or --features.")
     if no_split and split is not None:
         raise typer.BadParameter("Use --split or --no-split, not both.")
-    which = {"item": column(item), "artist": column(artist), "title": column(title)}
-    columns = {"tag": column(tag), "user": column(user), "value": column(value)}
-    text = {"header": not no_header, "delimiter": delimiter, "encoding": encoding}
-    separators = () if no_split else None if split is None else tuple(split)
-    how: dict[str, Any] = {"split": separators, "replace": replace, "dry_run": dry_run}
+    separators = tuple(split) if split is not None else None
+    if no_split:
+        separators = ()
     out = Output(as_json)
     with options.opened(library) as opened:
         if features is not None:
-            raise typer.Exit(_import_features(out, opened, features, dry_run, which))
+            imported = opened.import_features(
+                features,
+                item=column(item),
+                artist=column(artist),
+                title=column(title),
+                dry_run=dry_run,
+            )
+            raise typer.Exit(_show_features(out, imported, dry_run=dry_run))
         if unmatched is not None:
-            check_writable(unmatched := unmatched.expanduser())
+            unmatched = unmatched.expanduser()
+            check_writable(unmatched)
         if from_beets:
             from harmonium.connect.beets import import_from_beets
 
-            report = import_from_beets(opened, table, person=person or "beets", **how)
+            report = import_from_beets(
+                opened,
+                table,
+                person=person or "beets",
+                split=separators,
+                replace=replace,
+                dry_run=dry_run,
+            )
         elif table is None:
-            wanted = [name.strip() for name in fields.split(",") if name.strip()]
-            report = opened.import_file_tags(wanted, person=person or "files", **how)
+            report = opened.import_file_tags(
+                [name.strip() for name in fields.split(",") if name.strip()],
+                person=person or "files",
+                split=separators,
+                replace=replace,
+                dry_run=dry_run,
+            )
         else:
-            usual = os.environ.get("HARMONIUM_PERSON") or "me"
-            how |= {"aliases": aliases and read_aliases(aliases), **which, **columns, **text}
-            report = opened.import_tags(table, person=person, default_person=usual, **how)
+            report = opened.import_tags(
+                table,
+                item=column(item),
+                artist=column(artist),
+                title=column(title),
+                tag=column(tag),
+                user=column(user),
+                value=column(value),
+                person=person,
+                default_person=os.environ.get("HARMONIUM_PERSON") or "me",
+                aliases=None if aliases is None else read_aliases(aliases),
+                header=not no_header,
+                delimiter=delimiter,
+                encoding=encoding,
+                split=separators,
+                replace=replace,
+                dry_run=dry_run,
+            )
     if unmatched is not None:
-        report.unmatched.write_csv(unmatched)
+        lost = report.unmatched if raw else guarded_frame(report.unmatched)
+        lost.write_csv(unmatched)
     _show(out, report, dry_run=dry_run, replaced=replace)
     if not report.n_matched and not report.n_own:
         raise typer.Exit(NOTHING_DONE)
     raise typer.Exit(0 if report.complete else IN_PART)
 
 
-def _import_features(
-    out: Output, library: Library, file: Path, dry_run: bool, which: dict[str, Any]
-) -> int:
-    """Import features and show what was done; returns the exit code."""
-    report = library.import_features(file, **which, dry_run=dry_run)
+def _show_features(out: Output, report: FeatureReport, *, dry_run: bool) -> int:
+    """Show what an import of features did; returns the exit code."""
     out.json(report)
     verb = "would be" if dry_run else "are"
     out.say(
@@ -147,17 +179,27 @@ def _show(out: Output, report: ImportReport, *, dry_run: bool, replaced: bool) -
     if out.form == "json":
         return
     if out.is_terminal:
-        out.say(*_summary(report, dry_run, replaced))
-        splits = sorted((text, ", ".join(parts)) for text, parts in report.split.items())
-        whole = sorted(report.whole.items(), key=lambda one: (-one[1], one[0]))
-        if dry_run and splits:
-            title = f"Split ({len(splits):,}); --no-split splits none"
-            out.table(("Text", "Tags"), splits, title=title)
-        if dry_run and whole:
-            title = f"Not split ({len(whole):,}); --split CHARACTERS splits them"
-            out.table(("Text", ">Times"), whole, title=title)
+        out.say(*_summary(report, dry_run=dry_run, replaced=replaced))
+        if dry_run:
+            _show_splits(out, report)
     else:
         out.table((), [(name.removeprefix("n_"), getattr(report, name) or 0) for name in COUNTS])
+    _note_what_was_left_out(out, report)
+
+
+def _show_splits(out: Output, report: ImportReport) -> None:
+    """Which texts are split, and which are not."""
+    if report.split:
+        rows = sorted((text, ", ".join(parts)) for text, parts in report.split.items())
+        title = f"Split ({len(rows):,}); --no-split splits none"
+        out.table(("Text", "Tags"), rows, title=title)
+    if report.whole:
+        times = sorted(report.whole.items(), key=lambda item: (-item[1], item[0]))
+        title = f"Not split ({len(times):,}); --split CHARACTERS splits them"
+        out.table(("Text", ">Times"), times, title=title)
+
+
+def _note_what_was_left_out(out: Output, report: ImportReport) -> None:
     for reason, n in report.left_out.items():
         hint = ". --encoding names another, such as cp1252" if "UTF-8" in reason else ""
         out.note(f"{n:,} skipped: {reason}{hint}")
@@ -165,11 +207,11 @@ def _show(out: Output, report: ImportReport, *, dry_run: bool, replaced: bool) -
         words = [f"{counted(n, 'track')}: {word}" for word, n in report.ignored.most_common()]
         out.note("Ignored, not a tag (`harmonium kind WORD own` makes it one):")
         out.note(*shortened(words, MAX_SHOWN, more="; --json lists all", indent="  "))
-    if lost := report.unmatched.to_dicts():
+    lost = report.unmatched.to_dicts()
+    if lost:
         n_rows = sum(row["rows"] for row in lost)
         out.note(f"{counted(n_rows, 'row')} of {counted(len(lost), 'item')} without a match:")
-        names = (row["item"] or f"{row['artist']} - {row['title']}".strip(" -") for row in lost)
-        lines = [f"{name}: {row['reason']}" for name, row in zip(names, lost, strict=True)]
+        lines = [f"{_item_name(row)}: {row['reason']}" for row in lost]
         out.note(*shortened(lines, MAX_SHOWN, more="; --unmatched FILE writes all", indent="  "))
     tags = counted(report.n_own, "tag")
     if not report.n_rows:
@@ -180,16 +222,23 @@ def _show(out: Output, report: ImportReport, *, dry_run: bool, replaced: bool) -
         out.note(f"{tags} skipped: written by Harmonium.")
 
 
-def _summary(report: ImportReport, dry_run: bool, replaced: bool) -> Iterator[str]:
+def _item_name(row: dict[str, Any]) -> str:
+    """What a row of the table names: an item, or an artist and a title."""
+    return row["item"] or f"{row['artist']} - {row['title']}".strip(" -")
+
+
+def _summary(report: ImportReport, *, dry_run: bool, replaced: bool) -> Iterator[str]:
     if report.n_own == report.n_rows:
         return  # a note says so
-    people = ", ".join(report.people)
-    if len(report.people) > MAX_PEOPLE:
-        people = f"{len(report.people):,} people"
-    yield (
+    line = (
         f"{report.n_matched:,} of {counted(report.n_rows, 'row')} matched: "
         f"{counted(report.n_tracks, 'track')}, {counted(report.n_tags, 'different tag')}"
-    ) + (f", by {people}" if people else "")
+    )
+    if len(report.people) > MAX_PEOPLE:
+        line += f", by {len(report.people):,} people"
+    elif report.people:
+        line += f", by {', '.join(report.people)}"
+    yield line
     if report.split and not dry_run:
         text, parts = next(iter(report.split.items()))
         yield (

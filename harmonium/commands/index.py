@@ -6,7 +6,7 @@ import os
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import typer
 
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from harmonium.library.index import IndexReport
 
 MAX_SHOWN = 20  # files of each kind that are shown
+DOUBT = "doubt"  # the kind of problem that is a probable mistake in people's tags
 LISTS = ("new", "moved", "changed", "retagged", "back", "missing", "copies", "forgotten")
 
 
@@ -64,7 +65,8 @@ def index(
     from harmonium.audio.extractors import DEFAULT
     from harmonium.library.index import kept_extractor
 
-    out, began = Output(as_json), time.monotonic()
+    out = Output(as_json)
+    began = time.monotonic()
     with _opened(library, paths or []) as opened:
         kept = kept_extractor(opened)
         if extractor is None and windows is None and kept not in (None, DEFAULT):
@@ -93,7 +95,10 @@ def index(
         out.hint(f"{counted(report.tagged, 'track')} tagged. Next: harmonium search 'calm piano'")
     problems = report.unlisted | report.unreadable
     out.failures(problems.items(), " that could not be read; --json lists all")
-    failed = [(f"Saved search {one.name!r}", one.problem) for one in written if one.problem]
+    failed = []
+    for playlist in written:
+        if playlist.problem:
+            failed.append((f"Saved search {playlist.name!r}", playlist.problem))
     out.failures(failed)
     raise typer.Exit(0 if report.complete and not failed else IN_PART)
 
@@ -114,27 +119,36 @@ def _opened(place: str | None, paths: list[Path]) -> Library:
 
 def _show(out: Output, report: IndexReport, n_tracks: int, seconds: float) -> None:
     """How many files of each kind; on a terminal, also their names if that helps."""
-    counts = {name: len(getattr(report, name)) for name in LISTS} | {
-        "unreadable": len(report.unreadable),
-        "unreadable as before": len(report.still_unreadable),
-        "unchanged": report.unchanged,
-    }
+    counts = {name: len(getattr(report, name)) for name in LISTS}
+    counts["unreadable"] = len(report.unreadable)
+    counts["unreadable as before"] = len(report.still_unreadable)
+    counts["unchanged"] = report.unchanged
     if not out.is_terminal:
-        others = {"hidden folders": len(report.hidden), "tracks in the library": n_tracks}
-        out.table((), (counts | others).items())
+        counts["hidden folders"] = len(report.hidden)
+        counts["tracks in the library"] = n_tracks
+        out.table((), counts.items())
         return
-    if len(report.copies) == 1:
-        counts = {"copy" if name == "copies" else name: n for name, n in counts.items()}
-    files = ", ".join(f"{n:,} {name}" for name, n in counts.items() if n) or "no files"
-    out.say(f"{files}; {counted(n_tracks, 'track')} in the library; {seconds:.1f} s")
-    copies = [(path, of) for path, of in report.copies if path not in report.known_copies]
-    for title, lines in {
+    files = []
+    for name, n in counts.items():
+        if n:
+            noun = "copy" if name == "copies" and n == 1 else name
+            files.append(f"{n:,} {noun}")
+    out.say(
+        f"{', '.join(files) or 'no files'}; {counted(n_tracks, 'track')} in the library; "
+        f"{seconds:.1f} s"
+    )
+    copies = []
+    for path, other in report.copies:
+        if path not in report.known_copies:
+            copies.append(f"{path} sounds the same as {other}")
+    lists = {
         "Moved": [f"{old} → {new}" for old, new in report.moved],
         "Changed sound; people's tags are kept": report.changed,
         "Missing; people's tags are kept": report.missing,
-        "Copies": [f"{path} sounds the same as {of}" for path, of in copies],
+        "Copies": copies,
         "Hidden folders, skipped; name one to index it": report.hidden,
-    }.items():
+    }
+    for title, lines in lists.items():
         if lines:
             out.say(f"{title}:")
             out.hint(*shortened(lines, MAX_SHOWN, more="; --json lists all", indent="  "))
@@ -158,46 +172,105 @@ def doctor(
     """
     out = Output(as_json)
     with options.opened(library) as opened:
-        health, out.folders = opened.doctor(doubts), opened.folders()
+        health = opened.doctor(doubts)
+        out.folders = opened.folders()
     out.json(health)
-    found = [section for section in _sections(health, out.is_terminal) if section[-1]]
-    for kind, title, columns, rows in found:
-        if not out.is_terminal:
-            out.table((), [(kind, *row) for row in rows])
-            continue
-        most = len(rows) if kind == "doubt" else limit
-        headings = columns + ("",) * (max(map(len, rows)) - len(columns))
-        out.table(headings, rows[:most], title=f"{title}: {len(rows):,}")
-        if len(rows) > most:
-            out.say(f"and {len(rows) - most:,} more; --json lists all")
-        out.say("")
+    sections = [*_file_sections(health), *_tag_sections(health)]
+    sections.append(_doubts(health, for_people=out.is_terminal))
+    sections = [section for section in sections if section.rows]
+    for section in sections:
+        if out.is_terminal:
+            _show_section(out, section, limit)
+        else:
+            out.table((), [(section.kind, *row) for row in section.rows])
     if health.doubts is None:
         out.hint("No model yet, so people's tags cannot be checked; run `harmonium train`.")
-    elif not found:
+    elif not sections:
         out.hint("No problems found.")
     raise typer.Exit(0 if health.is_well else IN_PART)
 
 
-def _sections(
-    health: Health, for_people: bool
-) -> Iterator[tuple[str, str, tuple[str, ...], Sequence[tuple[Cell, ...]]]]:
-    """Kind, title, columns, rows; people see the names of doubted tracks, programs their paths."""
-    broken = [(track.path, track.reason) for track in health.unreadable]
-    yield "unreadable", "Unreadable files", ("File", "Reason"), broken
-    yield "missing", "Missing files", ("File",), [(track.path,) for track in health.missing]
-    copies = [(path, track.path) for path, track in health.copies]
-    yield "copy", "Files that sound the same as another", ("File", "Other file"), copies
-    title = "Tracks with the same artist and title, but different sound"
-    some = [(tracks[0].name, *(one.path for one in tracks)) for tracks in health.recordings]
-    yield "recording", title, ("Track", "Files"), some
-    columns: tuple[str, ...] = ("Tag", ">Tracks", "Perhaps", ">Tracks")
-    yield "spelling", "Tags that may be two spellings of one", columns, [*health.spellings]
-    yield "once", "Tags on a single track", ("Tag",), [(tag,) for tag in health.once]
-    yield "unused", "Unused tags", ("Tag",), [(tag,) for tag in health.unused]
-    title = "Possible mistakes in people's tags, the most surprising first"
-    columns, doubts = ("Track", "Tag", "", ">Model", ">Share"), list[tuple[Cell, ...]]()
-    for one in health.doubts or []:
-        name, usual = (one.track.name, (one.usual,)) if for_people else (one.track.path, ())
-        said = "given" if one.said else "not given"
-        doubts.append((name, one.tag, said, one.probability, *usual))
-    yield "doubt", title, columns, doubts
+class _Section(NamedTuple):
+    """Problems of one kind."""
+
+    kind: str  # for programs
+    title: str
+    columns: tuple[str, ...]
+    rows: Sequence[tuple[Cell, ...]]  # which may have more cells than there are columns
+
+
+def _show_section(out: Output, section: _Section, limit: int) -> None:
+    """A table for people; probable mistakes are limited before."""
+    rows = section.rows
+    most = len(rows) if section.kind == DOUBT else limit
+    n_cells = max(map(len, rows))
+    headings = section.columns + ("",) * (n_cells - len(section.columns))
+    out.table(headings, rows[:most], title=f"{section.title}: {len(rows):,}")
+    if len(rows) > most:
+        out.say(f"and {len(rows) - most:,} more; --json lists all")
+    out.say("")
+
+
+def _file_sections(health: Health) -> Iterator[_Section]:
+    yield _Section(
+        kind="unreadable",
+        title="Unreadable files",
+        columns=("File", "Reason"),
+        rows=[(track.path, track.reason) for track in health.unreadable],
+    )
+    yield _Section(
+        kind="missing",
+        title="Missing files",
+        columns=("File",),
+        rows=[(track.path,) for track in health.missing],
+    )
+    yield _Section(
+        kind="copy",
+        title="Files that sound the same as another",
+        columns=("File", "Other file"),
+        rows=[(path, track.path) for path, track in health.copies],
+    )
+    yield _Section(
+        kind="recording",
+        title="Tracks with the same artist and title, but different sound",
+        columns=("Track", "Files"),
+        rows=[(tracks[0].name, *(track.path for track in tracks)) for tracks in health.recordings],
+    )
+
+
+def _tag_sections(health: Health) -> Iterator[_Section]:
+    yield _Section(
+        kind="spelling",
+        title="Tags that may be two spellings of one",
+        columns=("Tag", ">Tracks", "Perhaps", ">Tracks"),
+        rows=[*health.spellings],
+    )
+    yield _Section(
+        kind="once",
+        title="Tags on a single track",
+        columns=("Tag",),
+        rows=[(tag,) for tag in health.once],
+    )
+    yield _Section(
+        kind="unused",
+        title="Unused tags",
+        columns=("Tag",),
+        rows=[(tag,) for tag in health.unused],
+    )
+
+
+def _doubts(health: Health, *, for_people: bool) -> _Section:
+    """People see the names of the tracks and the usual share, programs the paths."""
+    rows: list[tuple[Cell, ...]] = []
+    for doubt in health.doubts or []:
+        said = "given" if doubt.said else "not given"
+        if for_people:
+            rows.append((doubt.track.name, doubt.tag, said, doubt.probability, doubt.usual))
+        else:
+            rows.append((doubt.track.path, doubt.tag, said, doubt.probability))
+    return _Section(
+        kind=DOUBT,
+        title="Possible mistakes in people's tags, the most surprising first",
+        columns=("Track", "Tag", "", ">Model", ">Share"),
+        rows=rows,
+    )

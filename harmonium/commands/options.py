@@ -87,6 +87,12 @@ CACHE = value(
 NO_CACHE = flag("Neither read nor write the cache.", "--no-cache")
 TIME_LIMIT = value("S", "Give up on a file after S seconds, if its decoder hangs.", default=300)
 
+RAW = flag(
+    "Write CSV cells as they are; by default, those that a spreadsheet would run as formulas begin "
+    "with an apostrophe.",
+    "--raw",
+)
+
 # How to read a table of tags.
 TABLE_HELP = "A table of who gave which tag to which track: .csv, .tsv or .parquet, or gzipped."
 ALIASES = file("Alternative spellings: a table with columns alias and tag.")
@@ -105,7 +111,9 @@ def owner_of(only_own: bool, only_built_in: bool) -> "Owner | None":
     """Whose tags to use; None for all."""
     if only_own and only_built_in:
         raise DataError("Use --only-own or --only-built-in, not both.")
-    return "own" if only_own else "built-in" if only_built_in else None
+    if only_own:
+        return "own"
+    return "built-in" if only_built_in else None
 
 
 def opened(place: str | None) -> "Library":
@@ -127,13 +135,20 @@ def opened_if_any(place: str | None) -> "AbstractContextManager[Library | None]"
         return nullcontext()
 
 
-def column(name: str | None) -> str | int | None:
+def numbered_column(name: str) -> str | int:
     """A column by name, or by position if it is a number."""
-    return int(name) if name is not None and name.isdecimal() else name
+    return int(name) if name.isdecimal() else name
+
+
+def column(name: str | None) -> str | int | None:
+    """The same for a column that need not be there."""
+    return None if name is None else numbered_column(name)
 
 
 def cache_folder(cache: Path | None, no_cache: bool) -> Path | None:
     """The folder that --cache and --no-cache name; None if features are not cached."""
     from harmonium.files import user_cache_folder
 
-    return None if no_cache else cache or user_cache_folder()
+    if no_cache:
+        return None
+    return cache or user_cache_folder()

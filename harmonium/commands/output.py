@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 from operator import attrgetter
 from pathlib import Path
 from textwrap import fill
-from typing import Any
+from typing import Any, Literal
 
 import typer
 from rich.console import Console, ConsoleOptions
@@ -21,8 +21,10 @@ from rich.progress import BarColumn, Progress, ProgressColumn, Task, TextColumn
 from rich.table import Table
 from rich.text import Text
 
+from harmonium import stopping
 from harmonium.commands import INTERRUPTED
-from harmonium.errors import DataError
+from harmonium.errors import DataError, with_path
+from harmonium.spreadsheets import guarded
 
 Cell = str | Text | int | float | datetime | None
 """An int is a count, a float a probability. A pipe gets plain numbers and ISO dates."""
@@ -44,9 +46,15 @@ class Output:
     def __init__(self, as_json: bool = False, as_csv: bool = False) -> None:
         if as_json and as_csv:
             raise DataError("Use --json or --csv, not both.")
-        self.console, self.errors = Console(), Console(stderr=True)
-        plain = "terminal" if self.console.is_terminal else "lines"
-        self.form = "json" if as_json else "csv" if as_csv else plain
+        self.console = Console()
+        self.errors = Console(stderr=True)
+        self.form: Literal["json", "csv", "terminal", "lines"] = "lines"
+        if as_json:
+            self.form = "json"
+        elif as_csv:
+            self.form = "csv"
+        elif self.console.is_terminal:
+            self.form = "terminal"
 
     @property
     def is_terminal(self) -> bool:
@@ -62,8 +70,13 @@ class Output:
         if empty and not records:
             self.hint(empty)
             return
-        cells = [attrgetter(one) if isinstance(one, str) else one for one in columns.values()]
-        self.table([*columns], [[cell(record) for cell in cells] for record in records])
+        makers = []
+        for source in columns.values():
+            makers.append(attrgetter(source) if isinstance(source, str) else source)
+        rows = []
+        for record in records:
+            rows.append([make_cell(record) for make_cell in makers])
+        self.table([*columns], rows)
 
     def json(self, value: Any) -> None:
         """A value or a record; an iterator becomes an array that is written as it comes."""
@@ -77,12 +90,20 @@ class Output:
             print("," if number else "", json.dumps(plain(record)), sep="\n", end="")
         print("\n]")
 
-    def csv(self, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
-        """A table for programs, with its head."""
-        if self.form == "csv":
-            writer = csv.writer(sys.stdout, lineterminator="\n")
-            writer.writerow(columns)
-            writer.writerows(rows)
+    def csv(
+        self, columns: Sequence[str], rows: Iterable[Sequence[object]], *, raw: bool = False
+    ) -> None:
+        """A table for programs, with its head; ``raw`` as in `harmonium.spreadsheets`."""
+        if self.form != "csv":
+            return
+        writer = csv.writer(sys.stdout, lineterminator="\n")
+        writer.writerow(columns)
+        for row in rows:
+            if raw:
+                writer.writerow(row)
+            else:
+                cells = [guarded(cell) if isinstance(cell, str) else cell for cell in row]
+                writer.writerow(cells)
 
     def say(self, *lines: Line) -> None:
         """Lines of the result."""
@@ -121,7 +142,7 @@ class Output:
 
     def failures(self, failures: Iterable[tuple[str, str]], more: str = "") -> None:
         """Files that could not be used, with the reasons; people see at most 30."""
-        lines = [why if path in why else f"{path}: {why}" for path, why in failures]
+        lines = [with_path(path, reason) for path, reason in failures]
         most = MAX_FAILURES if self.errors.is_terminal else None
         self.note(*shortened(lines, most, more=more))
 
@@ -133,27 +154,32 @@ class Output:
 
         Until the first call, and with a total of 0, the total is unknown and the bar only moves.
         ``at_first`` is shown until the first call; a call's third argument replaces the name.
-        ``stopped`` is a note for Ctrl-C, or a function that makes one from (done, total).
+        Ctrl-C stops the work at its next step, a second one at once. ``stopped`` is a note about
+        that, or a function that makes one from (done, total).
         """
-        last = (0, 0)
+        last_done = 0
+        last_total = 0
 
         def update(done: int, total: int, what: str = name) -> None:
-            nonlocal last
-            last = done, total
+            nonlocal last_done, last_total
+            last_done = done
+            last_total = total
+            stopping.check()
             progress.update(task, completed=done, total=total or None, description=what)
 
         columns = (TextColumn("{task.description}"), BarColumn(), _Done())
         hidden = not self.errors.is_terminal
         try:
-            with Progress(
-                *columns, console=self.errors, transient=True, disable=hidden
-            ) as progress:
+            with (
+                stopping.stops_on_interrupt(),
+                Progress(*columns, console=self.errors, transient=True, disable=hidden) as progress,
+            ):
                 task = progress.add_task(at_first or name, total=None)
                 yield update
         except KeyboardInterrupt:
             if not stopped:
                 raise
-            self.note(stopped if isinstance(stopped, str) else stopped(*last))
+            self.note(stopped if isinstance(stopped, str) else stopped(last_done, last_total))
             raise typer.Exit(INTERRUPTED) from None
 
 
@@ -168,19 +194,25 @@ def plain(value: Any) -> Any:
     if hasattr(value, "_asdict"):
         return plain(value._asdict())
     if isinstance(value, Mapping):
-        return {key: plain(one) for key, one in value.items()}
+        return {key: plain(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [plain(one) for one in value]
+        return [plain(item) for item in value]
     return value.isoformat() if isinstance(value, datetime) else value
 
 
 def _for_programs(cell: Cell) -> str:
+    if cell is None:
+        return ""
     if isinstance(cell, datetime):
         return cell.isoformat()
-    return "" if cell is None else f"{cell:.4f}" if isinstance(cell, float) else str(cell)
+    if isinstance(cell, float):
+        return f"{cell:.4f}"
+    return str(cell)
 
 
 def _for_people(cell: Cell, folders: Sequence[str]) -> Text:
+    if cell is None:
+        return Text("")
     if isinstance(cell, Text):
         return cell
     if isinstance(cell, datetime):
@@ -188,10 +220,16 @@ def _for_people(cell: Cell, folders: Sequence[str]) -> Text:
     if isinstance(cell, float):
         return Text(percent(cell))
     if isinstance(cell, str):
-        starts = {f"{Path.home()}{os.sep}": "~/", **{f"{one}{os.sep}": "" for one in folders}}
-        start = max(filter(cell.startswith, starts), key=len, default="")
-        return Text(printable(starts.get(start, "") + cell.removeprefix(start)))
-    return Text("" if cell is None else f"{cell:,}")
+        return Text(printable(_short_path(cell, folders)))
+    return Text(f"{cell:,}")
+
+
+def _short_path(text: str, folders: Sequence[str]) -> str:
+    """A path after the folder that it begins with, or after ~; any other text as it is."""
+    replacements = {f"{Path.home()}{os.sep}": "~/"}
+    replacements |= {f"{folder}{os.sep}": "" for folder in folders}
+    start = max(filter(text.startswith, replacements), key=len, default="")
+    return replacements.get(start, "") + text.removeprefix(start)
 
 
 def plain_table(*columns: str) -> Table:
@@ -226,7 +264,9 @@ def shortened(
 
 def printable(text: str) -> str:
     """A text without characters that control a terminal."""
-    return "".join(c if c.isprintable() else _escaped(c) for c in text)
+    if text.isprintable():
+        return text
+    return "".join(letter if letter.isprintable() else _escaped(letter) for letter in text)
 
 
 def _escaped(letter: str) -> str:
@@ -263,8 +303,11 @@ class _Done(ProgressColumn):
     def render(self, task: Task) -> Text:
         done = "" if task.total is None else f"{task.completed:,.0f}/{task.total:,.0f} "
         left = task.time_remaining if task.completed else None
-        seconds = timedelta(seconds=int((task.elapsed or 0) if left is None else left))
-        return Text.assemble(done, (f"{seconds} {'so far' if left is None else 'left'}", "dim"))
+        if left is None:
+            time = f"{timedelta(seconds=int(task.elapsed or 0))} so far"
+        else:
+            time = f"{timedelta(seconds=int(left))} left"
+        return Text.assemble(done, (time, "dim"))
 
 
 class Flow:
@@ -272,7 +315,7 @@ class Flow:
 
     def __init__(self, pieces: Sequence[Text]) -> None:
         *others, last = pieces or [Text()]
-        self.pieces = [*(Text.assemble(one, ",") for one in others), last]
+        self.pieces = [*(Text.assemble(piece, ",") for piece in others), last]
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterable[Text]:
         line = self.pieces[0]

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import getpass
+from collections.abc import Iterable
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,7 +17,11 @@ from harmonium.errors import DataError, HarmoniumError, counted
 
 if TYPE_CHECKING:
     from harmonium.connect.subsonic import Server
+    from harmonium.library import Library
+    from harmonium.library.searching.saved import SavedSearch
     from harmonium.library.store.tracks import Track
+
+Failure = tuple[str, str]  # what failed, and why
 
 
 def playlists(
@@ -41,7 +47,7 @@ def playlists(
 
     Example: harmonium playlists ~/Music/Playlists --relative
     Example: harmonium playlists --to https://me@music.example.org
-    In Python: library.saved_searches(), library.write_playlists("~/Music/Playlists")
+    In Python: library.searches.list(), library.write_playlists("~/Music/Playlists")
     Exit codes: 0 done; 1 some were not written, or have missing tracks; 2 nothing done.
     """
     out = Output(as_json)
@@ -49,30 +55,50 @@ def playlists(
         raise typer.BadParameter("Name a folder or a server (--to), not both.")
     with options.opened(library) as opened:
         if delete is not None:
-            out.hint(to_undo(opened.delete_search(delete)))
+            out.hint(to_undo(opened.searches.delete(delete)))
         if rename is not None:
-            out.hint(to_undo(opened.rename_search(*rename)))
+            out.hint(to_undo(opened.searches.rename(*rename)))
         if folder is not None:
-            with out.bar("writing") as progress:
-                done = opened.write_playlists(
-                    folder, rules=nsp, relative=relative, progress=progress
-                )
-            out.json(done)
-            rows = [(x.name, x.kind if x.n_tracks is None else x.n_tracks, x.path) for x in done]
-            out.table(("Name", ">Tracks", "File"), [row for row in rows if row[2] is not None])
-            failed = [(f"Saved search {one.name!r}", one.problem) for one in done if one.problem]
-            out.failures(failed)
-            raise typer.Exit(IN_PART if failed else 0)
-        found, wanted, failed = opened.saved_searches(), {}, []
-        for one in found if to is not None else ():
-            try:
-                wanted[one.name] = [hit.track for hit in one.run(opened)]
-            except HarmoniumError as error:
-                failed.append((f"Saved search {one.name!r}", str(error)))
-    if to is not None and found:
-        raise typer.Exit(_push(out, subsonic(to, password_file), wanted, failed))
+            raise typer.Exit(_write(out, opened, folder, nsp=nsp, relative=relative))
+        searches = opened.searches.list()
+        if to is not None and searches:
+            tracks_of, failed = _tracks_of_searches(opened, searches)
+    if to is not None and searches:
+        raise typer.Exit(_push(out, subsonic(to, password_file), tracks_of, failed))
     empty = "No saved searches yet. `harmonium search QUERY --save NAME` saves one."
-    out.show(found, {"Name": "name", "Search": "words", ">Tracks": "question.stops"}, empty)
+    out.show(searches, {"Name": "name", "Search": "words", ">Tracks": "question.stops"}, empty)
+
+
+def _write(out: Output, library: Library, folder: Path, *, nsp: bool, relative: bool) -> int:
+    """Write all saved searches to a folder; returns the exit code."""
+    with out.bar("writing") as progress:
+        written = library.write_playlists(folder, rules=nsp, relative=relative, progress=progress)
+    out.json(written)
+    rows = []
+    failed = []
+    for playlist in written:
+        if playlist.path is not None:
+            content = playlist.kind if playlist.n_tracks is None else playlist.n_tracks
+            rows.append((playlist.name, content, playlist.path))
+        if playlist.problem:
+            failed.append((f"Saved search {playlist.name!r}", playlist.problem))
+    out.table(("Name", ">Tracks", "File"), rows)
+    out.failures(failed)
+    return IN_PART if failed else 0
+
+
+def _tracks_of_searches(
+    library: Library, searches: Iterable[SavedSearch]
+) -> tuple[dict[str, list[Track]], list[Failure]]:
+    """What each saved search finds, and the searches that fail."""
+    tracks_of = {}
+    failed = []
+    for search in searches:
+        try:
+            tracks_of[search.name] = [hit.track for hit in search.run(library)]
+        except HarmoniumError as error:
+            failed.append((f"Saved search {search.name!r}", str(error)))
+    return tracks_of, failed
 
 
 def push(
@@ -101,22 +127,23 @@ def push(
     """
     if to is None or not (search or rescan):
         raise DataError("Say what to push, and where: harmonium push SEARCH --to https://USER@HOST")
-    out, asked = Output(as_json), " ".join(search or [])
+    out = Output(as_json)
+    text = " ".join(search or [])
     tracks: list[Track] = []
     if search:
         with options.opened(library) as opened:
-            if asked in [one.name for one in opened.saved_searches()]:
-                found = opened.run_search(asked)
+            if text in [saved.name for saved in opened.searches.list()]:
+                result = opened.searches.run(text)
             else:
-                found = opened.search(asked, limit=limit, min_probability=min_probability)
-            tracks = [hit.track for hit in found]
+                result = opened.search(text, limit=limit, min_probability=min_probability)
+            tracks = [hit.track for hit in result]
     server = subsonic(to, password_file)
     if rescan:
         with out.bar("scanning") as progress:
             server.rescan(progress)
         out.note(f"{server.base} has scanned its folders.")
     if search:
-        raise typer.Exit(_push(out, server, {name or asked: tracks}, []))
+        raise typer.Exit(_push(out, server, {name or text: tracks}, []))
 
 
 def subsonic(address: str, password_file: Path | None) -> Server:
@@ -124,27 +151,33 @@ def subsonic(address: str, password_file: Path | None) -> Server:
     from harmonium.connect.subsonic import Server, find_password
 
     prompt = getpass.getpass if has_reader() else None
-    found = Server(address, lambda server: find_password(server, password_file, prompt))
-    found.call("ping")
-    return found
+    server = Server(address, lambda server: find_password(server, password_file, prompt))
+    server.call("ping")
+    return server
 
 
 def _push(
-    out: Output, server: Server, wanted: dict[str, list[Track]], failed: list[tuple[str, str]]
+    out: Output, server: Server, tracks_of: dict[str, list[Track]], failed: list[Failure]
 ) -> int:
     """Push playlists; list those that failed and the missing tracks; returns the exit code."""
     with out.bar("reading the server's songs") as progress:
-        songs = server.songs((one for some in wanted.values() for one in some), progress)
-    done = []
-    for name, tracks in wanted.items():
+        songs = server.songs(chain.from_iterable(tracks_of.values()), progress)
+    pushed = []
+    records = []
+    missing: set[str] = set()
+    for name, tracks in tracks_of.items():
         try:
-            done.append(server.push(name, tracks, songs))
+            playlist = server.push(name, tracks, songs)
         except HarmoniumError as error:
             failed.append((name, str(error)))
-    out.json([{**vars(one), "missing": [x.path for x in one.missing]} for one in done])
-    for one in done:
-        verb = "made" if one.is_new else "refreshed"
-        out.say(f"{one.name}: {verb}, {counted(one.n_tracks, 'track')}")
-    missing = {track.path for one in done for track in one.missing}
+            continue
+        pushed.append(playlist)
+        paths = [track.path for track in playlist.missing]
+        records.append({**vars(playlist), "missing": paths})
+        missing.update(paths)
+    out.json(records)
+    for playlist in pushed:
+        verb = "made" if playlist.is_new else "refreshed"
+        out.say(f"{playlist.name}: {verb}, {counted(playlist.n_tracks, 'track')}")
     out.failures(failed + [(path, "not on the server") for path in sorted(missing)])
-    return exit_code(len(done), len(failed) + len(missing))
+    return exit_code(len(pushed), len(failed) + len(missing))

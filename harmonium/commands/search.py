@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +17,9 @@ from harmonium.errors import counted
 
 if TYPE_CHECKING:
     from harmonium.library.snapshot import Hit, SearchResult
+    from harmonium.library.store.tracks import Track
+
+LEAST_LIKELY = 0.05  # a track that does not match is listed from this probability on
 
 
 def search(
@@ -38,7 +43,8 @@ def search(
     limit: int = number(20, "Show at most N tracks.", "--limit", "-n"),
     min_probability: float | None = probability(
         None,
-        "Skip less likely tracks; 0 shows all possible ones. By default 0.05, and 0.3 with --sort.",
+        "Only tracks of at least this probability; 0 shows all possible ones. By default, tracks "
+        "that have the tags, then less likely ones down to 0.05.",
         "--min-probability",
         "-p",
     ),
@@ -49,16 +55,19 @@ def search(
     export: Path | None = file(
         "Also export tracks, tags and audio features: .xml (Rekordbox) or .csv."
     ),
+    raw: bool = options.RAW,
     only_own: bool = options.ONLY_OWN,
     only_built_in: bool = options.ONLY_BUILT_IN,
     as_json: bool = options.JSON,
 ) -> None:
     """Search tracks by their tags, the most likely first.
 
-    Tracks that people gave these tags are certain and come first. The model's finds follow, by
-    probability: several tags' probabilities are multiplied, and -tag counts as one minus the tag's.
-    If neither people nor the model say anything about a tag, it counts as absent; a track found
-    only for that reason is shown as open.
+    A track matches if people agree that it has the tags, or, where they leave one open, if its
+    probability reaches the tag's threshold. Tracks that people gave these tags are certain and come
+    first, then those that the model adds, by probability, and then less likely ones. The
+    probabilities of several tags are multiplied, and -tag counts as one minus the tag's. If neither
+    people nor the model say anything about a tag, it counts as absent; a track found only for that
+    reason is shown as open.
 
     With --like, tracks are ordered by how similar they sound and how similar their learnt tags are:
     100 % is the same, 0 % an average pair of tracks. This needs no model, only `harmonium index`.
@@ -73,87 +82,158 @@ def search(
     Exit codes: 0 something was found; 1 nothing was found; 2 the query is invalid.
     """
     from harmonium.files import check_writable
-    from harmonium.library.export import PLAYLIST_ENDINGS, can_be_listed, check_export
+    from harmonium.library.export import PLAYLIST_ENDINGS, check_export
 
     if playlist is not None:
         check_writable(playlist.expanduser(), PLAYLIST_ENDINGS)
     if export is not None:
         check_export(export.expanduser())
-    out, owner = Output(as_json), options.owner_of(only_own, only_built_in)
-    if min_probability is None:
-        min_probability = 0.05 if sort in (None, "probability", "smooth") and start is None else 0.3
+    out = Output(as_json)
+    owner = options.owner_of(only_own, only_built_in)
+    text = " ".join(query or [])
+    order = None if sort is None else sort.strip()
     with options.opened(library) as opened, out.bar("comparing") as progress:
         out.folders = opened.folders()
-        asked: dict[str, Any] = {"like": like, "start": start, "end": end, "predicted": predicted}
-        order = sort and sort.strip()
-        asked |= {"order": order, "owner": owner, "min_probability": min_probability}
-        text = " ".join(query or [])
-        found = opened.search(text, limit=limit, features=as_json, progress=progress, **asked)
-        change = None if save is None else opened.save_search(save, text, limit=limit, **asked)
-        tracks = [hit.track for hit in found]
+        result = opened.search(
+            text,
+            like=like,
+            start=start,
+            end=end,
+            predicted=predicted,
+            order=order,
+            owner=owner,
+            min_probability=min_probability,
+            limit=limit,
+            features=as_json,
+            progress=progress,
+        )
+        result = replace(result, hits=[hit for hit in result.hits if _is_listed(hit)])
+        matching = [hit for hit in result if hit.holds]
+        change = None
+        if save is not None:
+            change = opened.save_search(
+                save,
+                text,
+                like=like,
+                start=start,
+                end=end,
+                predicted=predicted,
+                order=order,
+                owner=owner,
+                min_probability=min_probability,
+                limit=limit,
+            )
+        tracks = [hit.track for hit in matching]
         if playlist is not None and tracks:
             opened.playlist(playlist, tracks, relative=relative)
         if export is not None and tracks:
-            opened.export(export, found, owner)
-        if found.people_only and opened.models.current(whole=False) is None:
-            out.note("No model yet; run `harmonium train`. Only people's tags count.")
-        else:
-            only = "The model has not learnt {!r}: only people's tags count."
-            out.note(*map(only.format, found.people_only))
-    _show(out, found)
-    out.note(None if save is None else f"Saved as {save!r}.", to_undo(change))
-    if found.n_below and len(found) < limit and not as_json:
-        below = f"{counted(found.n_below, 'track')} below {100 * min_probability:g} %"
-        out.note(f"{below} not shown; --min-probability 0 shows all.")
-    elif len(found) == limit and found.total != limit and start is None and sort != "smooth":
+            opened.export(export, matching, owner, raw=raw)
+        has_model = opened.models.current(whole=False) is not None
+    _note_unlearnt(out, result, has_model=has_model)
+    _show(out, result)
+    if save is not None:
+        out.note(f"Saved as {save!r}.", to_undo(change))
+    n_likely = len(result) - len(matching)
+    if n_likely:
+        out.hint(f"{counted(len(matching), 'track')} with these tags, then less likely ones.")
+    if result.n_below > n_likely and len(result) < limit and not as_json:
+        _note_hidden(out, result.n_below, n_likely, min_probability)
+    elif len(result) == limit and result.total != limit and start is None and order != "smooth":
         out.hint(f"The first {counted(limit, 'track')}; -n {5 * limit} shows more.")
     if playlist is not None and tracks:
-        unlisted = [track.path for track in tracks if not can_be_listed(track)]
-        out.note(f"{counted(len(tracks) - len(unlisted), 'track')}: {playlist}")
-        reason = "is not in the playlist: its name has a line break."
-        out.note(*(f"{path} {reason}" for path in unlisted))
+        _note_playlist(out, tracks, playlist)
     if export is not None and tracks:
         out.note(f"{counted(len(tracks), 'track')}: {export}")
-    raise typer.Exit(0 if tracks else 1)
+    raise typer.Exit(0 if result.hits else 1)
 
 
-def _show(out: Output, found: SearchResult) -> None:
-    out.json([_record(hit) for hit in found])
+def _note_unlearnt(out: Output, result: SearchResult, *, has_model: bool) -> None:
+    """The tags of the query that the model has not learnt."""
+    if result.people_only and not has_model:
+        out.note("No model yet; run `harmonium train`. Only people's tags count.")
+        return
+    for tag in result.people_only:
+        out.note(f"The model has not learnt {tag!r}: only people's tags count.")
+
+
+def _note_hidden(out: Output, n_below: int, n_likely: int, min_probability: float | None) -> None:
+    """How many less likely tracks are not shown."""
+    if min_probability is None:
+        hidden = counted(n_below - n_likely, "less likely track")
+    else:
+        hidden = f"{counted(n_below, 'track')} below {100 * min_probability:g} %"
+    out.note(f"{hidden} not shown; --min-probability 0 shows all.")
+
+
+def _note_playlist(out: Output, tracks: Sequence[Track], playlist: Path) -> None:
+    """How many tracks are in the playlist, and those that cannot be."""
+    from harmonium.library.export import can_be_listed
+
+    unlisted = [track.path for track in tracks if not can_be_listed(track)]
+    out.note(f"{counted(len(tracks) - len(unlisted), 'track')}: {playlist}")
+    for path in unlisted:
+        out.note(f"{path} is not in the playlist: its name has a line break.")
+
+
+def _is_listed(hit: Hit) -> bool:
+    """Whether it matches, or may do so."""
+    return hit.holds or hit.probability is None or hit.probability >= LEAST_LIKELY
+
+
+def _show(out: Output, result: SearchResult) -> None:
+    out.json([_record(hit) for hit in result])
     if out.form == "json":
         return
-    if not found.hits:
+    if not result.hits:
         out.note("No tracks found.")
     elif out.is_terminal:
-        near = any(hit.similarity is not None for hit in found)
-        asked = [*found.hits[0].features]
-        rows = [
-            (
-                *(f"{hit.features[name]:.2f}" if name in hit.features else "" for name in asked),
-                *(_certainty(hit), hit.track.name, hit.track.path),
-            )
-            for hit in found
-        ]
-        columns = (">Similarity" if near else ">Probability", "Track", "File")
-        out.table((*(f">{name.capitalize()}" for name in asked), *columns), rows)
+        _show_to_people(out, result)
     else:
-        out.table((), [(_score(hit), hit.source, hit.track.path) for hit in found])
+        out.table((), [(_score(hit), hit.source, hit.track.path) for hit in result])
+
+
+def _show_to_people(out: Output, result: SearchResult) -> None:
+    """The audio features that were asked for, then how certain a track is, and the track."""
+    names = [*result.hits[0].features]
+    has_similarity = any(hit.similarity is not None for hit in result)
+    columns = [f">{name.capitalize()}" for name in names]
+    columns += [">Similarity" if has_similarity else ">Probability", "Track", "File"]
+    rows = []
+    for hit in result:
+        row: list[Cell] = []
+        for name in names:
+            row.append(f"{hit.features[name]:.2f}" if name in hit.features else "")
+        row += [_certainty(hit), hit.track.name, hit.track.path]
+        rows.append(row)
+    out.table(columns, rows)
 
 
 def _score(hit: Hit) -> float:
+    probability = 1.0 if hit.probability is None else hit.probability
     similarity = 1.0 if hit.similarity is None else max(0.0, hit.similarity)
-    return (1.0 if hit.probability is None else hit.probability) * similarity
+    return probability * similarity
 
 
 def _certainty(hit: Hit) -> Cell:
-    if hit.probability is None and hit.similarity is None:
+    if hit.similarity is not None:
+        return _score(hit)
+    if hit.probability is None:
         return Text("name", style="dim")
-    words = {"people": Text("tagged", style="green"), "nobody": Text("open", style="dim")}
-    return words.get(hit.source or "", _score(hit)) if hit.similarity is None else _score(hit)
+    if hit.source == "people":
+        return Text("tagged", style="green")
+    if hit.source == "nobody":
+        return Text("open", style="dim")
+    return _score(hit)
 
 
 def _record(hit: Hit) -> dict[str, Any]:
-    return {name: getattr(hit.track, name) for name in ("id", "path", "artist", "title")} | {
+    return {
+        "id": hit.track.id,
+        "path": hit.track.path,
+        "artist": hit.track.artist,
+        "title": hit.track.title,
         "probability": 1.0 if hit.probability is None else hit.probability,
+        "holds": hit.holds,
         "source": hit.source,
         "tags": hit.tags,
         "features": hit.features,
@@ -175,9 +255,19 @@ def suggest(
     Example: harmonium suggest rock guitar
     In Python: library.suggest("rock", "guitar")
     """
+    from harmonium.library import tags as tag_functions
+
     given = [part.strip() for tag in tags for part in tag.split(",") if part.strip()]
-    columns = {">Probability": "probability", ">Usual": "usual"}
-    _show_tags(library, as_json, "suggest", given, number, columns=columns)
+    with options.opened_if_any(library) as opened:
+        tagger_and_said = tag_functions.tagger_and_said(opened)
+        suggested = tag_functions.suggest(*tagger_and_said, given, number)
+        spellings = opened.tags.spellings() if opened else {}
+    columns: Columns = {
+        "Tag": lambda tag: spellings.get(tag.tag, tag.tag),
+        ">Probability": "probability",
+        ">Usual": "usual",
+    }
+    Output(as_json).show(suggested, columns)
 
 
 def related(
@@ -194,18 +284,16 @@ def related(
     Example: harmonium related "hip hop"
     In Python: library.related("hip hop")
     """
+    from harmonium.library import tags as tag_functions
+
+    with options.opened_if_any(library) as opened:
+        tagger_and_said = tag_functions.tagger_and_said(opened)
+        found = tag_functions.related(*tagger_and_said, tag, number)
+        spellings = opened.tags.spellings() if opened else {}
     columns: Columns = {
-        ">Log-odds": lambda one: f"{one.log_odds:+.2f}",
-        **{">With": "probability_with", ">Without": "probability_without"},
+        "Tag": lambda other: spellings.get(other.tag, other.tag),
+        ">Log-odds": lambda other: f"{other.log_odds:+.2f}",
+        ">With": "probability_with",
+        ">Without": "probability_without",
     }
-    _show_tags(library, as_json, "related", tag, number, columns=columns)
-
-
-def _show_tags(place: str | None, as_json: bool, find: str, *asked: Any, columns: Columns) -> None:
-    """What a function of `harmonium.library.tags` finds, with or without a library."""
-    from harmonium.library import tags
-
-    with options.opened_if_any(place) as library:
-        found = getattr(tags, find)(*tags.tagger_and_said(library), *asked)
-        spelt = library.spellings() if library else {}
-    Output(as_json).show(found, {"Tag": lambda one: spelt.get(one.tag, one.tag), **columns})
+    Output(as_json).show(found, columns)

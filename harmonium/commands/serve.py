@@ -67,14 +67,23 @@ def serve(
     token = _read_token(token_file)
     if token is None and not is_loopback(host):
         token = secrets.token_urlsafe(32)
-    hosts = tuple(allow_host or ())
-    songs = None if audiomuse is None else subsonic(audiomuse, password_file)
-    settings = ServerSettings(library, host, port, person, token, hosts, log, music, songs)
+    settings = ServerSettings(
+        place=library,
+        host=host,
+        port=port,
+        person=person,
+        token=token,
+        allowed_hosts=tuple(allow_host or ()),
+        log=log,
+        folder=music,
+        subsonic=None if audiomuse is None else subsonic(audiomuse, password_file),
+    )
     socket = bind(settings)
     settings = replace(settings, port=socket.getsockname()[1])
     server = make_server(settings)
-    name = "localhost" if host in ("0.0.0.0", "::") else f"[{host}]" if ":" in host else host
-    address = f"http://{name}:{settings.port}/" + (f"#token={token}" if token else "")
+    address = f"http://{_host_name(host)}:{settings.port}/"
+    if token:
+        address += f"#token={token}"
     print(f"Harmonium is at {address}", flush=True)
     out = Output()
     out.note("Ctrl-C stops it.")
@@ -85,6 +94,13 @@ def serve(
     with suppress(KeyboardInterrupt):  # uvicorn passes it on at the end
         server.run(sockets=[socket])
     out.note("Stopped. All changes are saved.")
+
+
+def _host_name(host: str) -> str:
+    """How an address names the host that the server listens on."""
+    if host in ("0.0.0.0", "::"):
+        return "localhost"
+    return f"[{host}]" if ":" in host else host
 
 
 def _open_browser(address: str) -> None:

@@ -6,12 +6,12 @@ import math
 import sys
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from rich.text import Text
 
 from harmonium.commands import options
-from harmonium.commands.options import argument, column, file, flag, number, value
+from harmonium.commands.options import argument, file, flag, number, numbered_column, value
 from harmonium.commands.output import Cell, Output, share_bar, shortened
 from harmonium.errors import counted
 
@@ -44,6 +44,7 @@ def smooth(
     no_header: bool = options.NO_HEADER,
     encoding: str = options.ENCODING,
     long: bool = flag("One row per clip and tag, instead of a column per tag.", "--long"),
+    raw: bool = options.RAW,
     model: Path | None = file("Also save the smoother, .safetensors."),
     hidden: int = number(50, "Hidden units."),
     epochs: int = number(100, "Train for at most N epochs."),
@@ -63,41 +64,62 @@ def smooth(
     from harmonium.data.tables import read_rows
     from harmonium.estimators import TagSmoother
     from harmonium.files import atomic_file, check_writable
+    from harmonium.spreadsheets import guarded_frame
 
     check_writable(output, FORMATS)
     if model is not None:
         check_writable(model)
-    layout: Any = {"header": not no_header, "delimiter": delimiter, "encoding": encoding}
-    columns: dict[str, Any] = {"user": column(user), "item": column(item), "tag": column(tag)}
-    read = read_triples(triples, **columns, **layout, aliases=aliases, normalise=not as_spelt)
+    given = read_triples(
+        triples,
+        user=numbered_column(user),
+        item=numbered_column(item),
+        tag=numbered_column(tag),
+        normalise=not as_spelt,
+        aliases=aliases,
+        header=not no_header,
+        delimiter=delimiter,
+        encoding=encoding,
+    )
     rows = None
     if track is not None:
-        named: Any = {"item": columns["item"], "track": column(track)}
-        rows = read_rows(triples, named, **layout)
+        rows = read_rows(
+            triples,
+            {"item": numbered_column(item), "track": numbered_column(track)},
+            header=not no_header,
+            delimiter=delimiter,
+            encoding=encoding,
+        )
     elif tracks is not None:
         rows = read_rows(tracks, {"item": "item", "track": "track"})
     track_of = None if rows is None else rows.usable().mapping("item", "track")
     out = Output()
-    _say_sizes(out, read, track_of, tags)
+    _say_sizes(out, given, track_of, tags)
     began = time.perf_counter()
-    sizes: Any = {"n_tags": tags, "n_hidden": hidden, "max_epochs": epochs, "random_state": seed}
-    smoother = TagSmoother(**sizes, n_jobs=-1, verbose=int(sys.stderr.isatty()))
-    smoothed = smoother.fit(read, tracks=track_of).smooth()
+    smoother = TagSmoother(
+        n_tags=tags,
+        n_hidden=hidden,
+        max_epochs=epochs,
+        random_state=seed,
+        n_jobs=-1,
+        verbose=int(sys.stderr.isatty()),
+    )
+    smoothed = smoother.fit(given, tracks=track_of).smooth()
     seconds = time.perf_counter() - began
     table = smoothed.long() if long else smoothed.frame()
     with atomic_file(output) as opened:
         if output.suffix.lower() == ".csv":
-            table.write_csv(opened, float_precision=4)
+            safe = table if raw else guarded_frame(table)
+            safe.write_csv(opened, float_precision=4)
         else:
             table.write_parquet(opened)
     if model is not None:
         smoother.save(model)
-    changed = smoother.changes(smoothed)
-    if show and len(changed):
-        _show_changes(out, read, changed, show)
+    changes = smoother.changes(smoothed)
+    if show and len(changes):
+        _show_changes(out, given, changes, show)
     out.say("", _quality(smoother))
     size = f"{len(smoother.items_):,} clips × {len(smoother.tags_):,} tags in "
-    also = f" and {model}" if model is not None else ""
+    also = "" if model is None else f" and {model}"
     out.say(Text.assemble(size, (str(output), "bold"), f"{also}; {seconds:.0f} s"))
 
 
@@ -107,50 +129,58 @@ def _quality(smoother: TagSmoother) -> str | None:
     score = smoother.history_["validation"][best - 1] if best else math.nan
     if math.isnan(score):
         return None
-    base = f"by how often each tag is used: {smoother.baseline_:.3f}"
-    return f"Log-likelihood per tag of held-out users: {score:.3f}; {base}"
+    return (
+        f"Log-likelihood per tag of held-out users: {score:.3f}; by how often each tag is used: "
+        f"{smoother.baseline_:.3f}"
+    )
 
 
 def _say_sizes(out: Output, triples: Triples, track_of: dict[str, str] | None, n_tags: int) -> None:
     """What was read."""
-    kept = min(n_tags, len(triples.tags))
-    share = len(triples.top_tags(kept)) / len(triples)
-    read = (
+    line = (
         f"{len(triples):,} triples of {counted(len(triples.users), 'user')} and "
         f"{counted(len(triples.items), 'clip')}"
     )
     if track_of is not None:
         n_tracks = len({track_of[item] for item in triples.items if item in track_of})
-        read += f" of {counted(n_tracks, 'track')}"
-    some = f"the {kept:,} most used of {len(triples.tags):,} tags, {share:.0%} of them"
-    out.say(f"{read}; {some if kept < len(triples.tags) else counted(kept, 'tag')}")
+        line += f" of {counted(n_tracks, 'track')}"
+    if n_tags < len(triples.tags):
+        share = len(triples.top_tags(n_tags)) / len(triples)
+        tags = f"the {n_tags:,} most used of {len(triples.tags):,} tags, {share:.0%} of them"
+    else:
+        tags = counted(len(triples.tags), "tag")
+    out.say(f"{line}; {tags}")
 
 
-def _show_changes(out: Output, triples: Triples, changed: pl.DataFrame, n: int) -> None:
+def _show_changes(out: Output, triples: Triples, changes: pl.DataFrame, n: int) -> None:
     """The clips that changed most, and the tags that were filled in and doubted most often."""
     _say_title(out, "Most changed clips", "percent of new users who would say it")
-    clips = [_clip_row(triples, changed, item) for item in _most_frequent(changed["item"])[:n, 0]]
+    clips = [_clip_row(triples, changes, item) for item in _most_frequent(changes["item"])[:n, 0]]
     out.table(("Clip", ">Users", "Said", "Filled in", "Doubted"), clips)
-    for change, meaning in CHANGES.items():
-        rows = changed.filter(changed["change"] == change)
-        if not len(rows):
-            continue
-        _say_title(out, f"Tags {change} most often", meaning)
-        counts = _most_frequent(rows["tag"])
-        tags = [
-            (tag, n_clips, share_bar(n_clips / counts["n"][0]), Text(", ".join(some), "dim"))
-            for tag, n_clips in counts.head(n).iter_rows()
-            for some in [rows.filter(rows["tag"] == tag)["item"][:2]]
-        ]
-        out.table(("Tag", ">Clips", "", "Such as"), tags)
+    for kind, meaning in CHANGES.items():
+        rows = changes.filter(changes["change"] == kind)
+        if len(rows):
+            _say_title(out, f"Tags {kind} most often", meaning)
+            out.table(("Tag", ">Clips", "", "Such as"), _tag_rows(rows, n))
+
+
+def _tag_rows(changes: pl.DataFrame, n: int) -> list[tuple[Cell, ...]]:
+    """The n tags that changed most often: how often, and two clips."""
+    counts = _most_frequent(changes["tag"])
+    largest = counts["n"][0]
+    rows: list[tuple[Cell, ...]] = []
+    for tag, n_clips in counts.head(n).iter_rows():
+        examples = changes.filter(changes["tag"] == tag)["item"][:2]
+        rows.append((tag, n_clips, share_bar(n_clips / largest), Text(", ".join(examples), "dim")))
+    return rows
 
 
 def _say_title(out: Output, title: str, aside: str) -> None:
     out.say("", Text.assemble((title, "bold"), " ", (f"({aside})", "dim")))
 
 
-def _clip_row(triples: Triples, changed: pl.DataFrame, item: str) -> tuple[Cell, ...]:
-    rows = changed.filter(changed["item"] == item)
+def _clip_row(triples: Triples, changes: pl.DataFrame, item: str) -> tuple[Cell, ...]:
+    rows = changes.filter(changes["item"] == item)
     given = triples.tags.gather(triples.tag[triples.item == triples.items.index_of(item)])
     said = _most_frequent(given)
     cells = [Text(_numbered_tags(said.to_series(0), said["n"], "×"))]

@@ -14,13 +14,14 @@ from harmonium.commands import IN_PART, NOTHING_DONE, exit_code, options
 from harmonium.commands.options import argument, flag, probability, value
 from harmonium.commands.output import Flow, Output, has_reader, percent, printable, to_undo
 from harmonium.errors import DataError, counted
+from harmonium.library.model import USUAL_PRECISION
 
 if TYPE_CHECKING:
     from rich.console import Console
 
     from harmonium.library import Library
     from harmonium.library.filetags import FieldChange, Rules
-    from harmonium.library.write import PlannedFile, WritePlan
+    from harmonium.library.writing.file_plans import PlannedFile, WritePlan
 
 MAX_SHOWN = 10  # files whose changes are shown before asking
 MAX_NAMED = 20  # tags that are named as not written
@@ -36,15 +37,13 @@ def write(
         "TRACK", "Files, folders, #NUMBER, artist - title; by default all."
     ),
     library: str | None = options.LIBRARY,
-    query: str | None = value(
-        "QUERY", "Only tracks that this search finds with 50 % or more.", "--query", "-q"
-    ),
+    query: str | None = value("QUERY", "Only tracks that this search finds.", "--query", "-q"),
     people: bool = flag("Only people's tags, no predictions.", "--people"),
     predicted: bool = flag("Only predictions that nobody rejected.", "--predicted"),
     only_own: bool = options.ONLY_OWN,
     only_built_in: bool = options.ONLY_BUILT_IN,
     precision: float = probability(
-        0.8,
+        USUAL_PRECISION,
         "The precision that predictions must have on held-out tracks, tag by tag; tags that "
         "cannot reach it are not written. 0 uses the thresholds of `harmonium tag`.",
         "--precision",
@@ -102,7 +101,7 @@ def write(
     In Python: library.write("Jazz", precision=0.8, dry_run=True)
     """
     from harmonium.library.filetags.rules import parse_pairs
-    from harmonium.library.search import feature_place
+    from harmonium.library.search import feature_column
 
     out = Output(as_json)
     given = {
@@ -122,10 +121,10 @@ def write(
         raise DataError("--features are predictions, which --people leaves out. Drop --people.")
     with options.opened(library) as opened:
         if features:
-            feature_place(opened.snapshot().model, "energy")  # fails if the model has no features
+            feature_column(opened.snapshot().tags, "energy")  # fails if the model has no features
         final = _rules(opened, rules, given, remember=remember, forget=forget)
         with out.bar("reading") as progress:
-            plan = opened.plan_write(
+            plan = opened.writer.plan(
                 *(paths or []),
                 query=query,
                 precision=precision,
@@ -144,13 +143,21 @@ def _default_field(fields: list[str], default: str | None) -> str | None:
     """The field for all other tags: --default-field, or --field without a tag."""
     from harmonium.library.filetags import FIELDS
 
-    alone = [one.strip() for one in fields if "=" not in one]
-    for one in set(alone) - set(FIELDS):
-        raise DataError(f"--field takes TAG=FIELD, or one of {', '.join(FIELDS)}; got '{one}'.")
-    named = dict.fromkeys([*alone, *([] if default is None else [default])])
-    if len(named) > 1:
-        raise DataError(f"All other tags go to one field; got {' and '.join(named)}. Name one.")
-    return next(iter(named), None)
+    named = []
+    for field in fields:
+        if "=" in field:
+            continue
+        if field.strip() not in FIELDS:
+            raise DataError(
+                f"--field takes TAG=FIELD, or one of {', '.join(FIELDS)}; got '{field.strip()}'."
+            )
+        named.append(field.strip())
+    if default is not None:
+        named.append(default)
+    different = list(dict.fromkeys(named))
+    if len(different) > 1:
+        raise DataError(f"All other tags go to one field; got {' and '.join(different)}. Name one.")
+    return different[0] if different else None
 
 
 def _rules(
@@ -158,43 +165,51 @@ def _rules(
 ) -> Rules:
     """What the library remembers, then the file, then the options."""
     from harmonium.library.filetags.rules import join_layers, read_rules
-    from harmonium.library.search import unknown_tag
-    from harmonium.library.write import RULES_SETTING, library_rules
+    from harmonium.library.model.tag_table import unknown_tag
+    from harmonium.library.writing.rules import RULES_SETTING, library_rules, remembered_rules
 
-    snapshot = library.snapshot()
-    known = snapshot.known | set(library.genres().parents)
+    tags = library.snapshot().tags
+    known = tags.names | set(library.genres().parents)
     for tag in given["whitelist"] or []:
-        if snapshot.name(tag) not in known:
+        if tags.name(tag) not in known:
             raise unknown_tag(tag, known)
-    kept = {} if forget else library.settings.get(RULES_SETTING, {})
-    layers = [kept, {} if file is None else read_rules(file), given]
+    kept = {} if forget else remembered_rules(library)
+    from_file = {} if file is None else read_rules(file)
+    layers = [kept, from_file, given]
     rules = library_rules(library, layers)
-    if remember or forget:
-        library.settings.set(RULES_SETTING, join_layers(layers) if remember else {})
+    if remember:
+        library.settings.set(RULES_SETTING, join_layers(layers))
+    elif forget:
+        library.settings.set(RULES_SETTING, {})
     return rules
 
 
 def _about_predictions(library: Library, plan: WritePlan, precision: float) -> Iterable[str]:
     """Say which predictions are missing or not written, and where their precision comes from."""
-    from harmonium.library.write import count_untagged
+    from harmonium.library.model.tag_table import NotWritten
+    from harmonium.library.writing.wanted import count_untagged
 
     if n := count_untagged(library, plan.ids):
         yield f"{counted(n, 'track')} without predictions; run `harmonium tag`."
     snapshot = library.snapshot()
     if not precision or not snapshot.model.id:
         return
-    if not snapshot.curves:
+    if not snapshot.tags.has_curves:
         yield (
             "The model's precision is unknown, so predictions above its thresholds are written. "
             "`harmonium train` measures it."
         )
-    elif names := [*map(snapshot.shown, snapshot.not_reached(precision))]:
-        some = ", ".join(names[:MAX_NAMED]) + (" …" if len(names) > MAX_NAMED else "")
-        yield (
-            f"Not written, since their precision on held-out tracks may be below "
-            f"{percent(precision)}: {some}. A lower --precision writes more."
-        )
-    if n := plan.count_predicted(snapshot.model.only("built-in")):
+    reasons: dict[NotWritten, list[str]] = {}
+    for name, decision in snapshot.tags.written(precision).items():
+        if decision.reason is not None and snapshot.tags.has_curves:
+            reasons.setdefault(decision.reason, []).append(snapshot.tags[name].spelling)
+    for reason in NotWritten:
+        if names := reasons.get(reason):
+            listed = ", ".join(names[:MAX_NAMED]) + (" …" if len(names) > MAX_NAMED else "")
+            yield f"Not written ({reason.explanation}): {listed}."
+    if {NotWritten.IMPRECISE, NotWritten.UNSTEADY} & reasons.keys():
+        yield f"A --precision below {percent(precision)} writes more."
+    if n := plan.count_predicted(snapshot.tags.only("built-in")):
         yield (
             f"{counted(n, 'predicted tag')} from the built-in model. Its precision was measured on "
             "other music and may be lower on yours; check with `harmonium review`."
@@ -205,7 +220,7 @@ def _carry_out(out: Output, library: Library, plan: WritePlan, *, dry_run: bool,
     """Show the plan, ask, write and report; returns the exit code."""
     out.failures(plan.failures.items())
     if dry_run:
-        out.json([one.change.to_dict() | {"guessed": one.new_guesses} for one in plan.files])
+        out.json([file.change.to_dict() | {"guessed": file.new_guesses} for file in plan.files])
         show_plan(out, plan)
         return IN_PART if plan.failures else 0
     if not plan.files:
@@ -219,16 +234,19 @@ def _carry_out(out: Output, library: Library, plan: WritePlan, *, dry_run: bool,
         out.note("Nothing was written.")
         return NOTHING_DONE
     with out.bar("writing", STOPPED) as progress:
-        written = library.write(plan, progress=progress)
-    out.failures(written.failures.items())
-    out.json({"change": written.change, "written": written.paths})
-    n_failed = len(written.failures) + len(plan.failures)
-    n_tags, n_files = counted(written.n_tags, "tag"), counted(len(written.paths), "file")
+        report = library.writer.write(plan, progress=progress)
+    out.failures(report.failures.items())
+    out.json({"change": report.change, "written": report.paths})
+    n_failed = len(report.failures) + len(plan.failures)
+    n_tags = counted(report.n_tags, "tag")
+    n_files = counted(len(report.paths), "file")
     parts = [f"{n_tags} written to {n_files}"]
-    parts += [f"{plan.n_unchanged:,} already up to date"] if plan.n_unchanged else []
-    parts += [f"{n_failed:,} failed"] if n_failed else []
-    out.say("; ".join(parts) + ".", to_undo(written.change))
-    return exit_code(len(written.paths), n_failed)
+    if plan.n_unchanged:
+        parts.append(f"{plan.n_unchanged:,} already up to date")
+    if n_failed:
+        parts.append(f"{n_failed:,} failed")
+    out.say("; ".join(parts) + ".", to_undo(report.change))
+    return exit_code(len(report.paths), n_failed)
 
 
 def _agreed(out: Output, plan: WritePlan) -> bool:
@@ -249,8 +267,12 @@ def _agreed(out: Output, plan: WritePlan) -> bool:
 def show_plan(out: Output, plan: WritePlan) -> None:
     """Show what would change: before and after on a terminal, else path, field, before, after."""
     if not out.is_terminal:
-        changes = ((one.change.path, field) for one in plan.files for field in one.change.fields)
-        rows = ((path, f.field, "; ".join(f.before), "; ".join(f.after)) for path, f in changes)
+        rows = []
+        for planned in plan.files:
+            for field in planned.change.fields:
+                before = "; ".join(field.before)
+                after = "; ".join(field.after)
+                rows.append((planned.change.path, field.field, before, after))
         out.table((), rows)
         return
     show_changes(out.console, plan.files)
@@ -272,8 +294,9 @@ def show_changes(console: Console, files: Sequence[PlannedFile]) -> None:
         for style in ("", "dim"):
             table.add_column(style=style, no_wrap=True)
         table.add_column(overflow="fold")
-        for one in planned.change.fields:
-            table.add_row(f"  {one.field}", one.places[0], _difference(one, planned.guessed))
+        for field in planned.change.fields:
+            difference = _difference(field, planned.new_guesses)
+            table.add_row(f"  {field.field}", field.places[0], difference)
         console.print(table)
 
 
@@ -281,19 +304,21 @@ def _expected(plan: WritePlan) -> str | None:
     """How many of the predicted tags are expected to be wrong."""
     if not plan.n_guessed:
         return None
-    wrong = f"about {n:,.0f}" if (n := plan.expected_wrong) >= 1 else "less than 1"
+    n_wrong = plan.expected_wrong
+    wrong = f"about {n_wrong:,.0f}" if n_wrong >= 1 else "less than 1"
     tags = counted(plan.n_guessed, "tag")
     return f"The model adds {tags}; {wrong} of them will be wrong."
 
 
-def _difference(one: FieldChange, guessed: Mapping[str, float]) -> Flow:
-    """Removed values are struck through, new ones green, with their probability."""
-
-    def new(value: str) -> Text:
-        sure = f" {percent(guessed[value])}" if value in guessed else ""
-        return Text(f"+{printable(value)}{sure}", style="green")
-
-    before, after = one.tags
-    gone = [Text(f"-{printable(v)}", style="red strike") for v in before if v not in after]
-    now = [Text(printable(v)) if v in before else new(v) for v in after]
-    return Flow([*gone, *now])
+def _difference(field: FieldChange, probabilities: Mapping[str, float]) -> Flow:
+    """Removed values are struck through, new ones green, with their probability if predicted."""
+    before, after = field.tags
+    gone = [name for name in before if name not in after]
+    parts = [Text(f"-{printable(name)}", style="red strike") for name in gone]
+    for name in after:
+        if name in before:
+            parts.append(Text(printable(name)))
+        else:
+            sure = f" {percent(probabilities[name])}" if name in probabilities else ""
+            parts.append(Text(f"+{printable(name)}{sure}", style="green"))
+    return Flow(parts)

@@ -11,42 +11,40 @@ import re
 import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
+from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, NamedTuple
+from typing import Any
 
-import numpy as np
 import polars as pl
 
 from harmonium.data.tag_names import normalise_tag
 from harmonium.errors import DataError, NoLibraryError
 from harmonium.files import absolute_path
-from harmonium.library import Library, tagger
-from harmonium.library.filetags import Values, changed_fields
-from harmonium.library.filetags.formats import GIVEN
+from harmonium.library import Library
+from harmonium.library.filetags import FileTags, PlainLayout, Values
+from harmonium.library.filetags.contents import GIVEN
 from harmonium.library.filetags.rules import tags_in_comment
 from harmonium.library.imports import ImportReport, import_rows
+from harmonium.library.model import USUAL_PRECISION
+from harmonium.library.model.builtin import builtin_extractor
 from harmonium.library.store.schema import EXTRACTOR
 from harmonium.library.tagging import TaggedFile, tag_files
-from harmonium.library.write import (
-    RULES_SETTING,
-    ScoredTags,
-    library_rules,
-    wanted_tags,
-    without_known,
-)
+from harmonium.library.writing.plan import FilePlanner, TagNames
+from harmonium.library.writing.wanted import NO_TAGS, TagSources, WantedTags
 
 FIELDS = {"genre": "genres", "mood": "mood", "grouping": "grouping", "comment": "comments"}
 """A file's field → the field in beets."""
 LISTS = ("genre", "mood")  # those that are lists in beets
 
 
-class TaggedItem(NamedTuple):
+@dataclass(frozen=True, kw_only=True)
+class TaggedItem:
     """What is known about a file."""
 
     path: str
-    tags: ScoredTags
-    features: Mapping[str, float]
+    tags: WantedTags = NO_TAGS
+    features: Mapping[str, float] = field(default_factory=dict)
     problem: str | None = None  # why it could not be read
 
 
@@ -57,9 +55,7 @@ class ItemTagger:
     precision : the precision that predictions must have; None or 0: the thresholds of `tag`
     """
 
-    def __init__(
-        self, place: str | None = None, precision: float | None = tagger.USUAL_PRECISION
-    ) -> None:
+    def __init__(self, place: str | None = None, precision: float | None = USUAL_PRECISION) -> None:
         self._folder: TemporaryDirectory[str] | None = None
         try:
             self.library = Library.open(place, create=False)
@@ -69,12 +65,11 @@ class ItemTagger:
             # An empty library answers like one in which nobody has tagged anything.
             self._folder = TemporaryDirectory(prefix="harmonium-")
             self.library = Library.open(Path(self._folder.name) / "library.db")
-            self.library.settings.set(EXTRACTOR, tagger.builtin_extractor())
+            self.library.settings.set(EXTRACTOR, builtin_extractor())
         self._precision = precision or None
-        self.library.tag_new(learn=False)
-        model = tagger.use_builtin(self.library) or tagger.builtin_model()
-        self._thresholds = tagger.write_thresholds(model, self._precision)
-        self._rules = library_rules(self.library, [self.library.settings.get(RULES_SETTING, {})])
+        with self.library.learner.paused():
+            self.library.tag_new()
+        self._rules = self.library.writer.rules()
 
     def close(self) -> None:
         """Close the library; delete it if it was temporary."""
@@ -85,43 +80,58 @@ class ItemTagger:
     def tag(self, paths: Sequence[str]) -> Iterator[TaggedItem]:
         """The tags and audio features of files, starting with those in the library."""
         library = self.library
-        found = {path: library.tracks.find(absolute_path(path)) for path in paths}
-        tracks = {path: one.id for path, one in found.items() if one and one.state == "present"}
-        wanted = wanted_tags(library, [*tracks.values()], precision=self._precision)
-        for path, number in tracks.items():
-            yield TaggedItem(path, wanted.get(number, {}), library.audio_features(number))
-        others = [path for path in paths if path not in tracks]
-        there = [path for path in others if Path(path).is_file()]
-        missing = sorted({*others} - {*there})
-        yield from (TaggedItem(path, {}, {}, "is missing") for path in missing)
-        if there:
-            tagged = tag_files(library, there, sound_only=True, lowest=True)
-            for file in tagged:
-                yield TaggedItem(file.path, self._likely(file), file.features)
-            for failure in tagged.failures:
-                yield TaggedItem(failure.path, {}, {}, failure.reason)
+        known = {}
+        for path in paths:
+            track = library.tracks.find(absolute_path(path))
+            if track is not None and track.state == "present":
+                known[path] = track.id
+        sources = TagSources(precision=self._precision)
+        wanted = library.writer.wanted([*known.values()], sources)
+        for path, number in known.items():
+            yield TaggedItem(
+                path=path,
+                tags=wanted.get(number, NO_TAGS),
+                features=library.audio_features(number),
+            )
+        others = [path for path in paths if path not in known]
+        files = [path for path in others if Path(path).is_file()]
+        for path in sorted({*others} - {*files}):
+            yield TaggedItem(path=path, problem="is missing")
+        if files:
+            yield from self._tag_files(files)
 
-    def _likely(self, file: TaggedFile) -> ScoredTags:
+    def _tag_files(self, paths: Sequence[str]) -> Iterator[TaggedItem]:
+        """The tags and audio features of files that are not in the library."""
+        tagged = tag_files(self.library, paths, sound_only=True, lowest=True)
+        for file in tagged:
+            yield TaggedItem(path=file.path, tags=self._likely(file), features=file.features)
+        for failure in tagged.failures:
+            yield TaggedItem(path=failure.path, problem=failure.reason)
+
+    def _likely(self, file: TaggedFile) -> WantedTags:
         """The tags that reach their thresholds, the likeliest first."""
-        p, hidden = file.probabilities[: len(self._thresholds)], self.library.snapshot().hidden
-        places = np.flatnonzero(p >= self._thresholds)
-        tags = {file.tagger.tags[j]: float(p[j]) for j in places[np.argsort(-p[places])]}
-        return {tag: score for tag, score in tags.items() if tag not in hidden}
+        likely = {}
+        for tag in file.table.trained:
+            threshold = tag.written(self._precision).threshold
+            probability = float(file.probabilities[tag.place])
+            if threshold is not None and probability >= threshold:
+                likely[tag.name] = probability
+        by_probability = sorted(likely, key=lambda name: -likely[name])
+        return WantedTags(predicted={name: likely[name] for name in by_probability})
 
     def new_values(self, item: Any, tagged: TaggedItem) -> dict[str, Any]:
         """The fields that change for an item in beets, and their new values."""
-        snapshot, before, given = self.library.snapshot(), _values(item), list(item.get(GIVEN, ()))
+        before = _values(item)
+        given = list(item.get(GIVEN, ()))
         rejected = {normalise_tag(tag) for tag in given} - _present(before)
-        tags = {tag: p for tag, p in tagged.tags.items() if tag not in rejected}
-        spelt: dict[str, str] = {}
-        if self._rules.mode == "merge":
-            tags, spelt = without_known(tags, before, snapshot)
-        spelt = {tag: spelt.get(tag, snapshot.shown(tag)) for tag in tags}
+        file = FileTags.known(PlainLayout(), None, before, self._rules.id3)
+        planner = FilePlanner(file, self._rules, TagNames.of(self.library.snapshot()))
         new: dict[str, Any] = {name: round(p, 2) for name, p in tagged.features.items()}
-        wanted, _ = self._rules.sort(tags, spelt)
-        for change in changed_fields(before, wanted, {}, self._rules):
+        for change in planner.file_change(tagged.path, tagged.tags.without(rejected)).fields:
             if change.field in FIELDS:
-                after = [*change.after] if change.field in LISTS else "; ".join(change.after)
+                after: list[str] | str = "; ".join(change.after)
+                if change.field in LISTS:
+                    after = list(change.after)
                 # nobody rejected what is overwritten now
                 lost = {*change.before, *tags_in_comment(change.before)}.difference(change.after)
                 given = [*(tag for tag in given if tag not in lost), *change.added]
@@ -131,8 +141,11 @@ class ItemTagger:
 
 def _values(item: Any) -> dict[str, Values]:
     """A file's field → what a beets item has in it: a list, or one text."""
-    found = {name: item.get(field) or () for name, field in FIELDS.items()}
-    return {name: (x,) if isinstance(x, str) else tuple(x) for name, x in found.items()}
+    values = {}
+    for name, beets_field in FIELDS.items():
+        value = item.get(beets_field) or ()
+        values[name] = (value,) if isinstance(value, str) else tuple(value)
+    return values
 
 
 def _present(values: Mapping[str, Values]) -> set[str]:

@@ -9,22 +9,20 @@ import json
 import secrets
 import ssl
 import time
-import unicodedata
 import urllib.error
 import urllib.request
 import warnings
-from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from http.client import HTTPException
 from importlib import import_module
 from importlib.util import find_spec
-from itertools import takewhile
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 from urllib.parse import unquote, urlencode, urlsplit
 
+from harmonium.connect.songs import Song, matched
 from harmonium.errors import DataError, HarmoniumWarning, ServerError, readable
 from harmonium.files import read_secret
 from harmonium.library.library import Progress
@@ -33,7 +31,6 @@ from harmonium.library.store.tracks import Track
 VERSION = "1.13.0"  # of the protocol: the first with tokens
 SECONDS = 60  # time limit of a request
 PAGE = 500  # songs that are listed at a time
-MAX_APART = 5.0  # seconds by which two durations of one recording may differ
 LOCAL = ("localhost", "127.0.0.1", "::1")
 NO_TOKENS = (10, 41, 42)  # codes of servers that do not take tokens
 WAYS_OUT = {
@@ -42,19 +39,7 @@ WAYS_OUT = {
 }
 
 
-class Song(NamedTuple):
-    """A track as the server knows it."""
-
-    id: str
-    path: str = ""  # relative to a folder on the server, or made up from tags
-    title: str = ""
-    artist: str = ""
-    album: str = ""
-    artistId: str = ""
-    duration: float | None = None
-
-
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Pushed:
     """A playlist on the server."""
 
@@ -86,15 +71,18 @@ class Server:
         self.user = unquote(parts.username)
         self.base = base.removesuffix("/rest")  # its address, without the user
         self._opener = urllib.request.build_opener(_NoRedirect())
-        self._ask, self._password, self._plain = password, "", False
+        self._ask_password = password
+        self._password = ""  # until it is needed
+        self._takes_tokens = True
         self._is_open = parts.scheme == "http" and parts.hostname not in LOCAL
 
     def call(self, method: str, **values: Any) -> dict[str, Any]:
         """The server's answer to a method; a ServerError if it fails."""
         if not self._password:
-            self._password = self._ask(self)
-            self._plain = self._answer("ping", {}).get("error", {}).get("code") in NO_TOKENS
-            if self._plain and self._is_open:
+            self._password = self._ask_password(self)
+            refusal = self._answer("ping", {}).get("error", {})
+            self._takes_tokens = refusal.get("code") not in NO_TOKENS
+            if not self._takes_tokens and self._is_open:
                 warning = f"{self.base} takes only plain passwords, over an unencrypted connection."
                 warnings.warn(warning, HarmoniumWarning, stacklevel=2)
         answer = self._answer(method, values)
@@ -105,10 +93,12 @@ class Server:
         return answer
 
     def _answer(self, method: str, values: dict[str, Any]) -> dict[str, Any]:
-        proof = {"p": f"enc:{self._password.encode().hex()}"}
-        if not self._plain:
+        if self._takes_tokens:
             salt = secrets.token_hex(8)
-            proof = {"t": hashlib.md5((self._password + salt).encode()).hexdigest(), "s": salt}
+            token = hashlib.md5((self._password + salt).encode()).hexdigest()
+            proof = {"t": token, "s": salt}
+        else:
+            proof = {"p": f"enc:{self._password.encode().hex()}"}
         form = {"u": self.user, **proof, "v": VERSION, "c": "harmonium", "f": "json", **values}
         data = urlencode(form, doseq=True).encode()
         try:
@@ -122,8 +112,10 @@ class Server:
         reason = getattr(error, "reason", error)
         if isinstance(error, urllib.error.HTTPError):
             error.close()
-            if to := error.headers.get("Location"):
-                return f"{self.base} redirects to {urlsplit(to).netloc}. Name that address instead."
+            location = error.headers.get("Location")
+            if location:
+                host = urlsplit(location).netloc
+                return f"{self.base} redirects to {host}. Name that address instead."
         if isinstance(error, urllib.error.HTTPError | ValueError | KeyError | TypeError):
             code = f"it answers {error.code}" if hasattr(error, "code") else "not its answer"
             return f"There is no Subsonic server at {self.base}: {code}. Check the address."
@@ -137,35 +129,72 @@ class Server:
 
     def songs(self, tracks: Iterable[Track] = (), progress: Progress | None = None) -> list[Song]:
         """All songs on the server; if it does not list all, those with the tracks' titles."""
-        tell, found = progress or (lambda *_: None), self._search("")
-        while (new := self._search("", len(found))).keys() - found.keys():
-            found |= new
-            tell(len(found), 0)
-        titles = () if found else [track.title for track in tracks if track.title]
-        for done, title in enumerate(titles):
-            found |= self._search(title)
-            tell(done + 1, len(titles))
-        return [*found.values()]
+        songs = self._all_songs(progress)
+        if not songs:
+            titles = [track.title for track in tracks if track.title]
+            for n_done, title in enumerate(titles, start=1):
+                songs |= self._search(title)
+                if progress:
+                    progress(n_done, len(titles))
+        return [*songs.values()]
 
-    def _search(self, query: str, offset: int = 0) -> dict[str, Song]:
-        asked = {"query": query, "songCount": PAGE, "songOffset": offset}
-        answer = self.call("search3", **asked, artistCount=0, albumCount=0)
-        page = answer.get("searchResult3", {}).get("song", [])
-        known = ({key: one[key] for key in Song._fields if one.get(key)} for one in page)
-        return {str(one["id"]): Song(**one) for one in known}
+    def _all_songs(self, progress: Progress | None) -> dict[str, Song]:
+        """The songs that the server lists, by their id; none if it needs words to search for."""
+        songs = self._search("")
+        while True:
+            page = self._search("", offset=len(songs))
+            if page.keys() <= songs.keys():
+                return songs
+            songs |= page
+            if progress:
+                progress(len(songs), 0)
+
+    def _search(self, query: str, *, offset: int = 0) -> dict[str, Song]:
+        """One page of the songs that are found, by their id."""
+        answer = self.call(
+            "search3",
+            query=query,
+            songCount=PAGE,
+            songOffset=offset,
+            artistCount=0,
+            albumCount=0,
+        )
+        songs = {}
+        for entry in answer.get("searchResult3", {}).get("song", []):
+            known = {key: entry[key] for key in Song._fields if entry.get(key)}
+            songs[str(entry["id"])] = Song(**known)
+        return songs
 
     def push(self, name: str, tracks: Sequence[Track], songs: Iterable[Song]) -> Pushed:
         """Make a playlist of these tracks, or replace the user's playlist of this name."""
-        found = matched(tracks, songs)
-        if not found:
-            why = f"{self.base} has none of its tracks; try --rescan" if tracks else "it is empty"
-            raise ServerError(f"The playlist {name!r} was not changed: {why}.")
-        lists = self.call("getPlaylists").get("playlists", {}).get("playlist", [])
-        own = [x for x in lists if x.get("name") == name and x.get("owner", self.user) == self.user]
-        which = {"playlistId": own[0]["id"]} if own else {"name": name}
-        ids = [found[track.id].id for track in tracks if track.id in found]
-        self.call("createPlaylist", **which, songId=ids)
-        return Pushed(name, len(ids), not own, [one for one in tracks if one.id not in found])
+        matches = matched(tracks, songs)
+        if not tracks:
+            raise ServerError(f"The playlist {name!r} was not changed: it is empty.")
+        if not matches:
+            raise ServerError(
+                f"The playlist {name!r} was not changed: {self.base} has none of its tracks; try "
+                "--rescan."
+            )
+        ids = [matches[track.id].id for track in tracks if track.id in matches]
+        playlist_id = self._own_playlist(name)
+        if playlist_id is None:
+            self.call("createPlaylist", name=name, songId=ids)
+        else:
+            self.call("createPlaylist", playlistId=playlist_id, songId=ids)
+        return Pushed(
+            name=name,
+            n_tracks=len(ids),
+            is_new=playlist_id is None,
+            missing=[track for track in tracks if track.id not in matches],
+        )
+
+    def _own_playlist(self, name: str) -> Any:
+        """The id of the user's playlist with this name; None if there is none."""
+        for playlist in self.call("getPlaylists").get("playlists", {}).get("playlist", []):
+            owner = playlist.get("owner", self.user)
+            if playlist.get("name") == name and owner == self.user:
+                return playlist["id"]
+        return None
 
     def rescan(self, progress: Progress) -> None:
         """Let the server scan its folders, and wait until it is done."""
@@ -176,63 +205,32 @@ class Server:
             status = self.call("getScanStatus").get("scanStatus", {})
 
 
-def matched(tracks: Iterable[Track], songs: Iterable[Song]) -> dict[int, Song]:
-    """Number of a track → its song: by the end of the path, else by artist, title and album.
-
-    The durations must agree. A folder and a file's name must be the same, or all of the path that
-    the server shows.
-    """
-    by_file: dict[str, list[Song]] = defaultdict(list)
-    by_name: dict[str, list[Song]] = defaultdict(list)
-    for song in songs:
-        by_file[_folded(song.path)[-1]].append(song)
-        by_name[_named(song)].append(song)
-    found: dict[int, tuple[tuple[int, bool, float], Song]] = {}
-    for track in tracks:
-        parts = _folded(track.path)
-        ranked = [(_same_end(parts, _folded(song.path)), song) for song in by_file[parts[-1]]]
-        ranked = [(n, song) for n, song in ranked if n >= 2 or n == len(_folded(song.path))]
-        ranked += [(0, song) for song in by_name[_named(track)] if track.title]
-        for n, song in ranked:
-            gap = abs(track.duration - song.duration) if track.duration and song.duration else 0.0
-            if gap <= MAX_APART:
-                rank = (-n, _folded(song.album) != _folded(track.album), gap)
-                found[track.id] = min(found.get(track.id, (rank, song)), (rank, song))
-    return {number: song for number, (_, song) in found.items()}
-
-
-def _same_end(one: list[str], other: list[str]) -> int:
-    """How many parts two paths have in common at their ends."""
-    pairs = zip(reversed(one), reversed(other), strict=False)
-    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
-
-
-def _named(one: Track | Song) -> str:
-    return "\n".join([*_folded(one.artist), *_folded(one.title)])
-
-
-def _folded(path: str | None) -> list[str]:
-    """The parts of a path, or a name as one part, regardless of spelling."""
-    text = unicodedata.normalize("NFC", path or "").casefold()
-    return text.replace("\\", "/").strip("/ ").split("/")
-
-
 def find_password(
     server: Server, file: Path | None, prompt: Callable[[str], str] | None = None
 ) -> str:
     """The user's password, from a file, the keyring (if the package is there) or a prompt."""
     if file is not None:
-        if not (found := read_secret(file, "password")):
+        password = read_secret(file, "password")
+        if not password:
             raise DataError(f"The first line of '{readable(file)}' must be the password.")
-        return found
-    if find_spec("keyring") is not None:
-        keyring: Any = import_module("keyring")
-        with suppress(keyring.errors.KeyringError):  # this machine has no keyring
-            if kept := keyring.get_password(server.base, server.user):
-                return str(kept)
+        return password
+    stored = _from_keyring(server)
+    if stored:
+        return stored
     if prompt is None:
         raise DataError(
             f"No password for {server.user} at {server.base}. Name a file that contains it "
             f"with --password-file, or store it: keyring set {server.base} {server.user}"
         )
     return prompt(f"Password of {server.user} at {server.base}: ")
+
+
+def _from_keyring(server: Server) -> str | None:
+    """The password that the package keyring has, if it is installed."""
+    if find_spec("keyring") is None:
+        return None
+    keyring: Any = import_module("keyring")
+    with suppress(keyring.errors.KeyringError):  # this machine has no keyring
+        password = keyring.get_password(server.base, server.user)
+        return str(password) if password else None
+    return None

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from harmonium.library import (  # noqa: F401
-        answers,
         doctor,
         edits,
         export,
@@ -18,12 +17,11 @@ if TYPE_CHECKING:
         imports,
         index,
         models,
-        saved,
         snapshot,
-        tagger,
         tagging,
         tags,
-        write,
+        track_finder,
+        writing,
     )
     from harmonium.library.library import Library
 

@@ -1,18 +1,27 @@
 """The health of a library: files, tags, and what people may have got wrong."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from typing import Any, NamedTuple
 
 import numpy as np
+import polars as pl
 
 from harmonium.arrays import Doubles, Floats
 from harmonium.library.library import Library
+from harmonium.library.model.tag_table import TagTable
+from harmonium.library.model.tagger import Tagger
 from harmonium.library.store.models import StoredModel
-from harmonium.library.store.opinions import judge, label_matrix, only_answered_tracks, with_kinds
+from harmonium.library.store.reports import ModelReport
 from harmonium.library.store.tracks import Track
-from harmonium.library.tagger import Tagger
+from harmonium.library.verdicts import (
+    MIN_SHARE,
+    judge,
+    label_matrix,
+    only_answered_tracks,
+    with_implied_genres,
+)
 
 MIN_SURPRISE = 1.0  # needed for a label to be shown: e times less probable than usual
 MIN_LENGTH = 5  # minimum length of a word: in shorter ones, one letter often makes another word
@@ -49,7 +58,7 @@ class Health:
     unused: list[str]  # tags that are no longer used
     once: list[str]  # tags on a single track
     spellings: list[Spellings]
-    doubts: list[Doubt] | None  # None without a model
+    doubts: list[Doubt] | None  # None without a model that can judge them
 
     @property
     def is_well(self) -> bool:
@@ -58,112 +67,166 @@ class Health:
 
     def to_dict(self) -> dict[str, Any]:
         """For JSON; a track is its path, and a doubt also has the track's number, `id`."""
-        doubts = self.doubts
         return {
-            "unreadable": [{"path": one.path, "reason": one.reason} for one in self.unreadable],
-            "missing": [one.path for one in self.missing],
-            "copies": [{"path": path, "track": one.path} for path, one in self.copies],
-            "recordings": [[one.path for one in tracks] for tracks in self.recordings],
+            "unreadable": [
+                {"path": track.path, "reason": track.reason} for track in self.unreadable
+            ],
+            "missing": [track.path for track in self.missing],
+            "copies": [{"path": path, "track": track.path} for path, track in self.copies],
+            "recordings": [[track.path for track in tracks] for tracks in self.recordings],
             "unused": self.unused,
             "once": self.once,
-            "spellings": [one._asdict() for one in self.spellings],
-            "doubts": doubts
-            and [{**one._asdict(), "track": one.track.path, "id": one.track.id} for one in doubts],
+            "spellings": [pair._asdict() for pair in self.spellings],
+            "doubts": None if self.doubts is None else [_doubt_to_dict(x) for x in self.doubts],
         }
+
+
+def _doubt_to_dict(doubt: Doubt) -> dict[str, Any]:
+    return {**doubt._asdict(), "track": doubt.track.path, "id": doubt.track.id}
 
 
 def examine(library: Library, *, doubts: int = 20) -> Health:
     """Check a whole library, and list the ``doubts`` most surprising tags by people."""
     used = library.opinions.tags()
     counts = dict(zip(used["tag"].to_list(), used["n_tracks"].to_list(), strict=True))
+    tracks = list(library.tracks.all(states=("present", "missing", "unreadable")))
     model = library.models.current()
-    tracks = [*library.tracks.all(states=("present", "missing", "unreadable"))]
-    copies = library.tracks.copies([one.id for one in tracks])
-    named: dict[tuple[str, str], list[Track]] = {}
-    for track in tracks:
-        if track.state == "present" and track.artist and track.title:
-            key = (track.artist.strip().casefold(), track.title.strip().casefold())
-            named.setdefault(key, []).append(track)
     return Health(
-        unreadable=[one for one in tracks if one.state == "unreadable"],
-        missing=[one for one in tracks if one.state == "missing"],
-        copies=sorted(
-            ((path, one) for one in tracks for path in copies.get(one.id, ())),
-            key=lambda copy: copy[0],
-        ),
-        recordings=[some for _, some in sorted(named.items()) if len(some) > 1],
-        unused=sorted(library.used_tags() - set(counts)),
+        unreadable=[track for track in tracks if track.state == "unreadable"],
+        missing=[track for track in tracks if track.state == "missing"],
+        copies=_copies(library, tracks),
+        recordings=_same_names(tracks),
+        unused=sorted(library.tags.used() - set(counts)),
         once=sorted(tag for tag, n in counts.items() if n == 1),
         spellings=near_spellings(counts),
-        doubts=None if model is None or not model.n_own else find_doubts(library, model, doubts),
+        doubts=None if model is None else find_doubts(library, model, doubts),
     )
 
 
-def find_doubts(library: Library, model: StoredModel, n: int) -> list[Doubt]:
+def _copies(library: Library, tracks: Sequence[Track]) -> list[tuple[str, Track]]:
+    """The files that sound like a track's file, by path."""
+    paths = library.tracks.copies([track.id for track in tracks])
+    pairs = [(path, track) for track in tracks for path in paths.get(track.id, [])]
+    return sorted(pairs, key=lambda pair: pair[0])
+
+
+def _same_names(tracks: Iterable[Track]) -> list[list[Track]]:
+    """The present tracks that share artist and title with others."""
+    by_name: dict[tuple[str, str], list[Track]] = {}
+    for track in tracks:
+        if track.state == "present" and track.artist and track.title:
+            name = (track.artist.strip().casefold(), track.title.strip().casefold())
+            by_name.setdefault(name, []).append(track)
+    return [same for _, same in sorted(by_name.items()) if len(same) > 1]
+
+
+def find_doubts(library: Library, model: StoredModel, n: int) -> list[Doubt] | None:
     """The n training labels that held-out probabilities contradict most.
 
     The surprise at a tag that was given is log(usual / p), and log((1 - usual) / (1 - p)) at one
     that was not: how many times less probable the label is for a track with this sound than for any
-    track. Only tags that the model has learnt are judged.
+    track. Only tags that the model has learnt are judged. None if the model has learnt no tags from
+    the library, or was stored without its held-out probabilities.
     """
+    if not model.has_own:
+        return None
+    tagger = Tagger(model)
+    if tagger.held_out is None:
+        return None
     if n == 0:
         return []
-    tagger = Tagger(model)
-    tags = tagger.tags[: tagger.n_own]
     ids, P = tagger.held_out
-    opinions = with_kinds(library.opinions.triples(), library.genres())
-    rule = {key: model.report[key] for key in ("min_count", "min_share") if key in model.report}
-    answered = only_answered_tracks(library, opinions)
-    Y = label_matrix(judge(opinions, **rule), ids, tags, only_answered=answered)
+    tags = tagger.tags[: tagger.n_own]
+    opinions = with_implied_genres(library.opinions.triples(), library.genres())
+    Y = label_matrix(
+        _judged(opinions, model.report),
+        ids,
+        tags,
+        only_answered=only_answered_tracks(library, opinions),
+    )
     surprise = surprises(Y, P, tagger.rates[: len(tags)])
-    surprise[:, ~tagger.learnt[: len(tags)]] = -np.inf
-    tagged = np.isin(ids, opinions["track_id"].to_numpy())
-    surprise[~tagged] = -np.inf
+    table = TagTable.of_library(library, model)
+    surprise[:, [not table[tag].predicted for tag in tags]] = -np.inf
+    has_opinions = np.isin(ids, opinions["track_id"].to_numpy())
+    surprise[~has_opinions] = -np.inf
     order = np.argsort(-surprise, axis=None, kind="stable")[:n]
     rows, columns = np.unravel_index(order, surprise.shape)
-    kept = surprise[rows, columns] >= MIN_SURPRISE
-    rows, columns = rows[kept], columns[kept]
-    found = []
+    is_large = surprise[rows, columns] >= MIN_SURPRISE
+    rows = rows[is_large]
+    columns = columns[is_large]
+    doubts = []
     for track, i, j in zip(library.tracks.many(ids[rows]), rows, columns, strict=True):
-        numbers = (float(P[i, j]), float(tagger.rates[j]), float(surprise[i, j]))
-        found.append(Doubt(track, tagger.tags[j], bool(Y[i, j]), *numbers))
-    return found
+        doubts.append(
+            Doubt(
+                track=track,
+                tag=tagger.tags[j],
+                said=bool(Y[i, j]),
+                probability=float(P[i, j]),
+                usual=float(tagger.rates[j]),
+                surprise=float(surprise[i, j]),
+            )
+        )
+    return doubts
+
+
+def _judged(opinions: pl.DataFrame, report: ModelReport) -> pl.DataFrame:
+    """The verdicts and labels, by the rule that the model was trained with."""
+    return judge(
+        opinions,
+        min_count=1 if report.min_count is None else report.min_count,
+        min_share=MIN_SHARE if report.min_share is None else report.min_share,
+    )
 
 
 def surprises(Y: Floats, P: Floats, rates: Doubles) -> Doubles:
     """log(usual probability of the label / its probability), (n, C); -∞ where it is unknown."""
     p = np.clip(P.astype(np.float64), 1e-4, 1 - 1e-4)
     rates = np.clip(rates, 1e-4, 1 - 1e-4)
-    given, not_given = np.log(rates / p), np.log((1 - rates) / (1 - p))
+    given = np.log(rates / p)
+    not_given = np.log((1 - rates) / (1 - p))
     return np.where(np.isnan(Y), -np.inf, np.where(Y == 1, given, not_given))
 
 
 def near_spellings(counts: Mapping[str, int]) -> list[Spellings]:
-    """Pairs of tags that differ only in spaces, signs or a plural s, or in one letter."""
-    # First the pair whose rarer tag is on most tracks, by ``counts``.
-    keys: dict[str, set[str]] = {}
-    for tag in counts:  # by what it may share with others: itself, and itself less one letter
-        plain = _letters_of(tag)
-        n_less = len(plain) if len(plain) >= MIN_LENGTH else 0
-        for key in (plain or tag, *(plain[:i] + plain[i + 1 :] for i in range(n_less))):
-            keys.setdefault(key, set()).add(tag)
-    pairs = {pair for same in keys.values() for pair in combinations(sorted(same), 2)}
-    found = []
-    for pair in pairs:
-        if _is_near(*pair):
-            rare, common = sorted(pair, key=lambda tag: (counts[tag], tag))
-            found.append(Spellings(rare, counts[rare], common, counts[common]))
-    return sorted(found, key=lambda pair: (-pair.n_tracks, pair.tag, pair.other))
+    """Pairs of tags that differ only in spaces, signs or a plural s, or in one letter.
+
+    First the pair whose rarer tag is on most tracks, by ``counts``.
+    """
+    tags_by_key: dict[str, set[str]] = {}
+    for tag in counts:
+        for key in _keys_of(tag):
+            tags_by_key.setdefault(key, set()).add(tag)
+    pairs: set[tuple[str, str]] = set()
+    for tags in tags_by_key.values():
+        pairs.update(combinations(sorted(tags), 2))
+    spellings = []
+    for one, other in pairs:
+        if _is_near(one, other):
+            rare, common = sorted((one, other), key=lambda tag: (counts[tag], tag))
+            spellings.append(
+                Spellings(tag=rare, n_tracks=counts[rare], other=common, n_other=counts[common])
+            )
+    return sorted(spellings, key=lambda pair: (-pair.n_tracks, pair.tag, pair.other))
+
+
+def _keys_of(tag: str) -> list[str]:
+    """What a tag shares with any other that is near: its letters, or all of them but one."""
+    letters = _letters_of(tag)
+    if len(letters) < MIN_LENGTH:
+        return [letters or tag]
+    return [letters, *(letters[:i] + letters[i + 1 :] for i in range(len(letters)))]
 
 
 def _letters_of(tag: str) -> str:
     """Letters and digits alone, without a plural s."""
-    letters = "".join(c for c in tag if c.isalnum())
-    return letters[:-1] if len(letters) >= MIN_LENGTH and letters.endswith("s") else letters
+    letters = "".join(character for character in tag if character.isalnum())
+    is_plural = len(letters) >= MIN_LENGTH and letters.endswith("s")
+    return letters[:-1] if is_plural else letters
 
 
 def _is_near(one: str, other: str) -> bool:
-    a, b = _letters_of(one), _letters_of(other)
+    a = _letters_of(one)
+    b = _letters_of(other)
     if a == b:
         return bool(a)
     if min(len(a), len(b)) < MIN_LENGTH:

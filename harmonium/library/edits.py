@@ -9,12 +9,11 @@ from dataclasses import dataclass
 from harmonium.data.tag_names import AUDIO_FEATURES, KINDS, NO_TAG, normalise_tag
 from harmonium.errors import DataError
 from harmonium.library.library import Library
-from harmonium.library.search import unknown_tag
 from harmonium.library.store.changes import MODEL_TAG, SETTING, TRACK_STATE
-from harmonium.library.store.database import storable
-from harmonium.library.store.models import UNREACHABLE, StoredModel
+from harmonium.library.store.models import StoredModel, tag_value
 from harmonium.library.store.schema import HIDDEN, KIND, RENAMED
 from harmonium.library.store.tracks import FORGOTTEN, named_tracks
+from harmonium.library.store.values import storable
 
 
 def forget(library: Library, ids: Sequence[int]) -> int | None:
@@ -52,44 +51,50 @@ class RenamedTag:
 def rename_tag(library: Library, old: str, new: str) -> RenamedTag:
     """Rename a tag; if the new name is a tag already, the two are merged."""
     # People's tags and the models follow, and so does what is imported later.
-    snapshot, new = library.snapshot(), storable(new)
-    before, after = _known(library, old), normalise_tag(new)
+    table, new = library.snapshot().tags, storable(new)
+    before, after = table.find(old), normalise_tag(new)
     if not after:
         raise DataError(f"The new name of a tag must have letters or digits, got {new!r}.")
-    if before == after:
-        raise DataError(f"{old!r} and {new!r} are two spellings of one tag, {before!r}.")
-
-    merged, kinds = after in snapshot.known, snapshot.kinds
+    if before.name == after:
+        raise DataError(f"{old!r} and {new!r} are two spellings of one tag, {after!r}.")
+    merged, kinds = after in table, table.facts.kinds
     verb = "merged into" if merged else "renamed to"
     with library.begin():
-        number = library.changes.begin("rename", f"{before} {verb} {after}")
-        moved, dropped = library.opinions.rename_tag(before, new, change=number)
-        library.changes.set_value(number, SETTING, RENAMED + before, after)
+        number = library.changes.begin("rename", f"{before.name} {verb} {after}")
+        moved, dropped = library.opinions.rename_tag(before.name, new, change=number)
+        library.changes.set_value(number, SETTING, RENAMED + before.name, after)
         library.changes.set_value(number, SETTING, RENAMED + after, None)  # it is in use again
-        if (kind := kinds.get(before)) is not None and after not in kinds:
+        if (kind := kinds.get(before.name)) is not None and after not in kinds:
             library.changes.set_value(number, SETTING, KIND + after, kind)
-        for one, place in _with_tag(library, before):
-            threshold = float(one.thresholds[place])
-            new_value = [before, UNREACHABLE] if after in one.vocabulary else [after, threshold]
-            library.changes.set_value(number, MODEL_TAG, f"{one.id}:{place}", new_value)
-    both = {before, after} <= snapshot.places.keys()
-    return RenamedTag(number, before, after, moved, dropped, merged, both)
+        for model, place in _with_tag(library, before.name):
+            key = f"{model.id}:{place}"
+            value = tag_value(after, model.thresholds[place])
+            if after in model.vocabulary:
+                value = tag_value(before.name, None)
+            library.changes.set_value(number, MODEL_TAG, key, value)
+    return RenamedTag(
+        change=number,
+        old=before.name,
+        new=after,
+        n_moved=moved,
+        n_dropped=dropped,
+        merged=merged,
+        needs_training=before.predicted and table[after].predicted,
+    )
 
 
 def hide_tags(library: Library, tags: Sequence[str]) -> int:
     """Hide tags: they are neither predicted, written nor learnt; the number of the change."""
     # People's opinions about them stay, and can be searched for.
-    names = list(dict.fromkeys(_known(library, tag) for tag in tags))
-    if hidden := library.hidden_tags().intersection(names):
-        raise DataError(f"{min(hidden)!r} is hidden already; 'harmonium undo' shows it again.")
-
+    table = library.snapshot().tags
+    chosen = {table.find(tag).name: table.find(tag) for tag in tags}
+    for tag in chosen.values():
+        if tag.hidden:
+            raise DataError(f"{tag.name!r} is hidden already; 'harmonium undo' shows it again.")
     with library.begin():
-        number = library.changes.begin("hide", ", ".join(names))
-        for name in names:
+        number = library.changes.begin("hide", ", ".join(chosen))
+        for name in chosen:
             library.changes.set_value(number, SETTING, HIDDEN + name, value=True)
-            for one, place in _with_tag(library, name):
-                new = [name, UNREACHABLE]
-                library.changes.set_value(number, MODEL_TAG, f"{one.id}:{place}", new)
     return number
 
 
@@ -97,12 +102,12 @@ def set_kind(library: Library, tags: Sequence[str], kind: str) -> int | None:
     """Set the kind of tags; the number of the change, None if nothing changed."""
     if kind not in (*KINDS, NO_TAG):
         raise DataError(f"'kind' must be one of {', '.join((*KINDS, NO_TAG))}, got {kind!r}.")
-    snapshot = library.snapshot()
-    names = [snapshot.name(tag) for tag in tags]
+    table = library.snapshot().tags
+    names = [table.name(tag) for tag in tags]
     for name in names if kind != NO_TAG else ():
-        if name not in snapshot.kinds:
-            _known(library, name)
-    new = [name for name in dict.fromkeys(names) if snapshot.kind(name) != kind]
+        if name not in table.facts.kinds:
+            table.find(name)
+    new = [name for name in dict.fromkeys(names) if table[name].kind != kind]
     summary = f"{', '.join(new)}: {kind}"
     return library.changes.set_settings("kind", summary, {KIND + name: kind for name in new})
 
@@ -111,11 +116,3 @@ def _with_tag(library: Library, tag: str) -> list[tuple[StoredModel, int]]:
     """The models that have a tag, each with its place in the vocabulary; not audio features."""
     models = [] if tag in AUDIO_FEATURES else library.models.list()
     return [(one, one.vocabulary.index(tag)) for one in models if tag in one.vocabulary]
-
-
-def _known(library: Library, tag: str) -> str:
-    snapshot = library.snapshot()
-    name = snapshot.name(tag)
-    if name not in snapshot.known:
-        raise unknown_tag(tag, snapshot.known)
-    return name

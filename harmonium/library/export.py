@@ -6,30 +6,49 @@ tags follow the file's own comment, between /* and */, where Rekordbox writes it
 shows the energy.
 """
 
+from __future__ import annotations
+
 import csv
 import os
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from io import StringIO
 from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import quote
 from xml.etree import ElementTree as ET
+
+import numpy as np
 
 from harmonium import __version__
 from harmonium.data.tag_names import AUDIO_FEATURES
 from harmonium.errors import DataError
 from harmonium.files import absolute_path, check_writable, write_atomically
+from harmonium.library.model import USUAL_PRECISION
+from harmonium.library.snapshot import Hit, Snapshot
+from harmonium.library.store.models import Owner
 from harmonium.library.store.tracks import Track
+from harmonium.library.writing.wanted import TagSources
+from harmonium.spreadsheets import guarded
 
-TaggedTracks = Sequence[tuple[Track, Sequence[str], Mapping[str, float]]]
-"""(track, its tags, its audio features)"""
+if TYPE_CHECKING:
+    from harmonium.library.library import Library, TrackName
 
 PLAYLIST_ENDINGS = (".m3u8", ".m3u")
+EXPORT_ENDINGS = (".xml", ".csv")
 COLOURS = ("0x0000FF", "0x25FDE9", "0x00FF00", "0xFFA500", "0xFF0000")
 """Rekordbox's colours for the energy, from the lowest fifth up: blue, turquoise, green, orange,
 red."""
 
 _NOT_IN_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+
+
+class TaggedTrack(NamedTuple):
+    """A track to export."""
+
+    track: Track
+    tags: Sequence[str]  # as they are spelt
+    features: Mapping[str, float]  # audio features; empty if they are unknown
 
 
 def can_be_listed(track: Track) -> bool:
@@ -39,14 +58,15 @@ def can_be_listed(track: Track) -> bool:
 
 def playlist(tracks: Iterable[Track], relative_to: Path | None = None) -> bytes:
     """A playlist: for each track that can be listed, a line about it and its path."""
-    lines, folder = ["#EXTM3U"], None if relative_to is None else absolute_path(relative_to)
+    folder = None if relative_to is None else absolute_path(relative_to)
+    lines = ["#EXTM3U"]
     for track in filter(can_be_listed, tracks):
         seconds = -1 if track.duration is None else round(track.duration)
         title = track.title or Path(track.path).stem
         name = f"{track.artist} - {title}" if track.artist else title
         path = track.path if folder is None else os.path.relpath(track.path, folder)
-        # A line that begins with # would be a comment.
-        path = f"./{path}" if path[0] == "#" else path
+        if path.startswith("#"):  # such a line would be a comment
+            path = f"./{path}"
         lines += [f"#EXTINF:{seconds},{' '.join(name.split())}", path]
     # A path may hold bytes that are not UTF-8: they are written as they are.
     return os.fsencode("\n".join(lines) + "\n")
@@ -58,7 +78,68 @@ def write_playlist(path: Path, tracks: Iterable[Track], *, relative: bool = Fals
     write_atomically(path, playlist(tracks, path.parent if relative else None))
 
 
-def rekordbox(tracks: TaggedTracks, name: str) -> bytes:
+def export_tracks(
+    library: Library,
+    path: Path,
+    tracks: Iterable[TrackName | Hit],
+    *,
+    owner: Owner | None = None,
+    raw: bool = False,
+) -> None:
+    """Export tracks with the tags that `write` writes, see `Library.export`."""
+    snapshot = library.snapshot()
+    searched: dict[int, dict[str, float]] = {}  # track → the tags that were searched for
+    for named in tracks:
+        if isinstance(named, Hit):
+            searched[named.track.id] = named.tags
+        else:
+            searched[library.track(named).id] = {}
+    ids = list(searched)
+    wanted = library.writer.wanted(ids, TagSources(owner=owner, precision=USUAL_PRECISION))
+    features = snapshot.features(np.array(ids, np.int64))
+    tagged = []
+    for track, values in zip(library.tracks.many(ids), features, strict=True):
+        tags = list(wanted[track.id].scores) if track.id in wanted else []
+        for tag in _held(snapshot, track.id, searched[track.id]):
+            if tag not in tags:
+                tags.append(tag)
+        shown = [snapshot.tags[tag].spelling for tag in tags]
+        tagged.append(TaggedTrack(track=track, tags=shown, features=values))
+    write_export(path, tagged, raw=raw)
+
+
+def _held(snapshot: Snapshot, track_id: int, probabilities: Mapping[str, float]) -> list[str]:
+    """Those of some tags that a track has."""
+    said = snapshot.agreed_of(track_id)
+    tags = snapshot.tags
+    return [name for name, p in probabilities.items() if tags.holds(tags[name], said, p)]
+
+
+def check_export(path: Path) -> None:
+    """Before any work, refuse a file that cannot be written."""
+    if path.suffix.lower() not in EXPORT_ENDINGS:
+        raise DataError(
+            f"'--export' takes a file that ends in .xml (Rekordbox) or .csv. Got {path.name!r}; "
+            "for other players, use '--playlist'."
+        )
+    check_writable(path)
+
+
+def write_export(path: Path, tracks: Sequence[TaggedTrack], *, raw: bool = False) -> None:
+    """Write tracks and their tags in the format that the file's ending names.
+
+    In a table, cells that a spreadsheet would take for formulas begin with an apostrophe, unless
+    ``raw``; see `harmonium.spreadsheets`.
+    """
+    check_export(path)
+    if path.suffix.lower() == ".xml":
+        content = rekordbox(tracks, path.stem)
+    else:
+        content = table(tracks, raw=raw)
+    write_atomically(path, content)
+
+
+def rekordbox(tracks: Sequence[TaggedTrack], name: str) -> bytes:
     """The XML document for Rekordbox: the tracks, and a playlist of them."""
     root = ET.Element("DJ_PLAYLISTS", Version="1.0.0")
     ET.SubElement(root, "PRODUCT", Name="harmonium", Version=__version__, Company="")
@@ -67,59 +148,58 @@ def rekordbox(tracks: TaggedTracks, name: str) -> bytes:
     playlists = ET.SubElement(root, "PLAYLISTS")
     top = ET.SubElement(playlists, "NODE", Type="0", Name="ROOT", Count="1")
     node = ET.SubElement(top, "NODE", Name=_text(name), Type="1", KeyType="0", Entries=n_tracks)
-    for track, tags, features in tracks:
-        energy, my_tags = features.get("energy"), " / ".join(tags)
-        comments = [*track.file_tags.get("comment", []), f"/* {my_tags} */" if tags else ""]
-        about = {
-            "Name": track.title or Path(track.path).stem,
-            "Artist": track.artist,
-            "Album": track.album,
-            "Genre": ", ".join(track.file_tags.get("genre", [])),
-            "TotalTime": None if track.duration is None else str(round(track.duration)),
-            "Comments": " ".join(comments),
-            "Colour": None if energy is None else COLOURS[min(int(5 * energy), 4)],
-        }
-        known = {key: text for key, value in about.items() if (text := _text(value or ""))}
-        place = track.path.replace("\\", "/") if os.sep == "\\" else track.path
-        url = "file://localhost/" + quote(os.fsencode(place.removeprefix("/")), safe="/:")
-        known = {"TrackID": str(track.id), **known, "Location": url}
-        ET.SubElement(collection, "TRACK", known)
-        ET.SubElement(node, "TRACK", Key=str(track.id))
+    for tagged in tracks:
+        ET.SubElement(collection, "TRACK", _rekordbox_attributes(tagged))
+        ET.SubElement(node, "TRACK", Key=str(tagged.track.id))
     ET.indent(root)
     return bytes(ET.tostring(root, encoding="utf-8", xml_declaration=True)) + b"\n"
 
 
-def table(tracks: TaggedTracks, name: str) -> bytes:
+def _rekordbox_attributes(tagged: TaggedTrack) -> dict[str, str]:
+    """The attributes of a track, without those that are unknown."""
+    track = tagged.track
+    values = {
+        "Name": track.title or Path(track.path).stem,
+        "Artist": track.artist or "",
+        "Album": track.album or "",
+        "Genre": ", ".join(track.file_tags.get("genre", [])),
+    }
+    if track.duration is not None:
+        values["TotalTime"] = str(round(track.duration))
+    comments = list(track.file_tags.get("comment", []))
+    if tagged.tags:
+        comments.append(f"/* {' / '.join(tagged.tags)} */")
+    values["Comments"] = " ".join(comments)
+    energy = tagged.features.get("energy")
+    if energy is not None:
+        values["Colour"] = COLOURS[min(int(5 * energy), 4)]
+    attributes = {"TrackID": str(track.id)}
+    for name, value in values.items():
+        text = _text(value)
+        if text:
+            attributes[name] = text
+    place = track.path.replace("\\", "/") if os.sep == "\\" else track.path
+    location = quote(os.fsencode(place.removeprefix("/")), safe="/:")
+    attributes["Location"] = f"file://localhost/{location}"
+    return attributes
+
+
+def table(tracks: Sequence[TaggedTrack], *, raw: bool = False) -> bytes:
     """A table with a row for each track: the genre of its file, its tags and audio features."""
     file = StringIO(newline="")
     writer = csv.writer(file)
-    about = ("path", "artist", "title", "album", "duration")
-    writer.writerow([*about, "genre", "tags", *AUDIO_FEATURES])
+    columns = ("path", "artist", "title", "album", "duration", "genre", "tags")
+    writer.writerow([*columns, *AUDIO_FEATURES])
     for track, tags, features in tracks:
+        genre = "; ".join(track.file_tags.get("genre", []))
+        texts = [track.path, track.artist or "", track.title or "", track.album or ""]
+        lists = [genre, "; ".join(tags)]
+        if not raw:
+            texts = [guarded(text) for text in texts]
+            lists = [guarded(text) for text in lists]
         numbers = [f"{value:.4f}" for value in features.values()]
-        texts = ["; ".join(some) for some in (track.file_tags.get("genre", []), tags)]
-        writer.writerow([*(getattr(track, one) for one in about), *texts, *numbers])
+        writer.writerow([*texts, track.duration, *lists, *numbers])
     return os.fsencode(file.getvalue())
-
-
-WRITERS: dict[str, Callable[[TaggedTracks, str], bytes]] = {".xml": rekordbox, ".csv": table}
-"""The file's ending → the function that makes it."""
-
-
-def check_export(path: Path) -> None:
-    """Before any work, refuse a file that cannot be written."""
-    if path.suffix.lower() not in WRITERS:
-        raise DataError(
-            f"'--export' takes a file that ends in .xml (Rekordbox) or .csv. Got {path.name!r}; "
-            "for other players, use '--playlist'."
-        )
-    check_writable(path)
-
-
-def write_export(path: Path, tracks: TaggedTracks) -> None:
-    """Write tracks and their tags in the format that the file's ending names."""
-    check_export(path)
-    write_atomically(path, WRITERS[path.suffix.lower()](tracks, path.stem))
 
 
 def _text(value: str) -> str:

@@ -7,57 +7,64 @@ with Library.open() as library:
 
 import json
 import threading
+import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import sqlalchemy as sa
 
-from harmonium import library as modules  # each is loaded when first used
-from harmonium.data.tag_names import GenreTree, resolve_aliases
+from harmonium import stopping
+from harmonium.data.genres import GenreTree
 from harmonium.errors import DataError, HarmoniumError, LibraryError, NoLibraryError
+from harmonium.library.learning.learner import Learner
+from harmonium.library.sound import try_to_update_sound_vectors
 from harmonium.library.store import database
 from harmonium.library.store.changes import Changes
-from harmonium.library.store.models import (
-    CURRENT,
-    Models,
-    Owner,
-    Predictions,
-    Refinements,
-    StoredModel,
-)
+from harmonium.library.store.failures import busy, damaged, explained, explained_file
+from harmonium.library.store.models import CURRENT, Owner, StoredModel
 from harmonium.library.store.opinions import Opinions
+from harmonium.library.store.predictions import Predictions
+from harmonium.library.store.refinements import Refinements
 from harmonium.library.store.schema import (
     EXTRACTOR,
     FOLDERS,
     GENRES,
-    HIDDEN,
-    KIND,
-    RENAMED,
     VERSION,
     setting,
-    tag,
 )
-from harmonium.library.store.tracks import Track, Tracks, update_sound_vectors
+from harmonium.library.store.tracks import Track, Tracks
+from harmonium.library.store.upgrades import read_table_version, upgrade
+from harmonium.library.store.values import stored_json
+from harmonium.stopping import stops_on_interrupt
 
 if TYPE_CHECKING:
     from harmonium.engine import Engine
-    from harmonium.library.answers import Completion, Doubt, Improvement, QuickReport, Said
     from harmonium.library.doctor import Health
     from harmonium.library.edits import RenamedTag
     from harmonium.library.filetags import Rules
     from harmonium.library.imports import FeatureReport, ImportReport
     from harmonium.library.index import IndexReport
-    from harmonium.library.models import ModelComparison, ModelEntry
-    from harmonium.library.saved import SavedSearch, WrittenPlaylist
+    from harmonium.library.learning.learner import QuickReport
+    from harmonium.library.models import Models
+    from harmonium.library.searching.playlists import WrittenPlaylist
+    from harmonium.library.searching.saved import SavedSearches
     from harmonium.library.snapshot import Hit, Question, SearchResult, Snapshot
     from harmonium.library.store.changes import UndoReport
     from harmonium.library.tagging import TaggedFile, TaggedFiles, TagsOverTime
-    from harmonium.library.tags import Relation, Suggestion, TagDetail, TagEntry, TagMap, Why
-    from harmonium.library.write import WriteOutline, WritePlan, WriteReport
+    from harmonium.library.tags import Relation, Suggestion
+    from harmonium.library.teaching.completion import Completion, Why
+    from harmonium.library.teaching.review import Review
+    from harmonium.library.teaching.say import Said
+    from harmonium.library.vocabulary import Tags
+    from harmonium.library.writing.file_plans import WritePlan
+    from harmonium.library.writing.writer import Writer, WriteReport
 
+
+_TURN_SECONDS = 0.1  # how often a thread that waits to write looks whether it should stop
 Progress = Callable[[int, int], None]  # called with how much is done, and how much there is
 TrackName = int | str | Path | Track  # or "#NUMBER", a path, the end of a path, "artist - title"
 
@@ -65,8 +72,11 @@ TrackName = int | str | Path | Track  # or "#NUMBER", a path, the end of a path,
 class Library:
     """An open library; `Library.open` opens one.
 
-    Its parts are `tracks`, `opinions` (people's tags), `changes`, `models`, `predictions`,
-    `refinements` and `settings`. Threads may share a library, and processes may open the same one.
+    Its own methods are what people do with a library; everything else is a method of its parts:
+    `tracks`, `tags`, `models`, `searches`, `review`, `writer`, `changes`, `opinions` (people's
+    tags), `predictions`, `refinements`, `settings` and `learner`.
+
+    Threads may share a library, and processes may open the same one.
     """
 
     def __init__(self, engine: sa.Engine, place: str, wait: float | None = None) -> None:
@@ -81,16 +91,16 @@ class Library:
         self.tracks = Tracks(self)  # the pieces of music
         self.opinions = Opinions(self)  # what people say about them
         self.changes = Changes(self)  # what was done, and how to undo it
-        self.models = Models(self)  # the models that were trained
         self.predictions = Predictions(self)  # what the models say about the tracks
         self.refinements = Refinements(self)  # what their tags have gained from answers since
         self.settings = LibrarySettings(self)  # small things to remember
+        self.learner = Learner(self)  # keeps what is learnt from answers up to date
 
     @classmethod
     def open(
         cls, place: str | Path | None = None, *, create: bool = True, wait: float | None = None
     ) -> Self:
-        """Open a library, and bring it up to date if an older version made it.
+        """Open a library, and upgrade it if an older version made it.
 
         Parameters
         ----------
@@ -106,7 +116,7 @@ class Library:
         """
         named = database.default_place() if place is None else str(place)
         if database.is_url(named):
-            engine = database.postgresql_engine(named, wait)
+            engine = database.postgresql_engine(named)
             named = database.shown_url(engine.url)
         else:
             file = Path(named).expanduser()
@@ -117,16 +127,37 @@ class Library:
                 raise LibraryError(
                     f"{file} is a folder. Name a file for the library, such as {file}/library.db."
                 )
-            with database.explained(named):
+            with explained_file(named):
                 file.parent.mkdir(parents=True, exist_ok=True)
-                engine = database.sqlite_engine(file, wait)
+            engine = database.sqlite_engine(file, wait)
         library = cls(engine, named, wait)
         try:
-            library._bring_up_to_date(create)
+            library._upgrade(create)
         except BaseException:
             library.close()
             raise
         return library
+
+    @cached_property
+    def models(self) -> "Models":
+        """The models that were trained."""
+        from harmonium.library.models import Models
+
+        return Models(self)
+
+    @cached_property
+    def tags(self) -> "Tags":
+        """The tags: how well each is known, what they are called, and which are hidden."""
+        from harmonium.library.vocabulary import Tags
+
+        return Tags(self)
+
+    @cached_property
+    def writer(self) -> "Writer":
+        """Writes tags to music files."""
+        from harmonium.library.writing.writer import Writer
+
+        return Writer(self)
 
     def __enter__(self) -> Self:
         return self
@@ -146,28 +177,15 @@ class Library:
         """The genre tree in use (`harmonium train --genres`); empty without one."""
         return GenreTree.from_dict(self.settings.get(GENRES, {}))
 
-    def spellings(self) -> dict[str, str]:
-        """Tag → how it is shown and written, if that differs from its normalised name."""
-        return {**self.genres().spellings, **self.opinions.spellings()}
-
     def version(self) -> database.LibraryVersion:
         """The version of the library's contents; it changes with every change."""
         with self.connect() as connection:
             return database.read_version(connection)
 
-    def hidden_tags(self) -> set[str]:
-        """The tags that are neither learnt nor predicted."""
-        return set(self.settings.beginning_with(HIDDEN))
-
-    def kinds(self) -> dict[str, str]:
-        """Tag → genre, mood, instrument, voice, era, sound, own, or none (not a tag)."""
-        tree = self.genres()
-        genres = dict.fromkeys([*tree.parents, *tree.aliases], "genre")
-        return modules.tagger.builtin_kinds() | genres | self.settings.beginning_with(KIND)
-
-    def renamed_tags(self) -> dict[str, str]:
-        """A tag's former name → its present name."""
-        return resolve_aliases(self.settings.beginning_with(RENAMED), normalise=False)
+    def state(self) -> database.LibraryState:
+        """The version, and the model in use."""
+        with self.reading():
+            return database.LibraryState(self.version(), self.settings.get(CURRENT))
 
     @contextmanager
     def connect(self) -> Iterator[sa.Connection]:
@@ -178,7 +196,7 @@ class Library:
         if (here := self._connections.writer or self._connections.reader) is not None:
             yield here
             return
-        with database.reading(self.engine, self.place) as connection:
+        with stops_on_interrupt(), database.reading(self.engine, self.place) as connection:
             yield connection
 
     def fetch(self, query: sa.Select[Any]) -> Sequence[Any]:
@@ -205,49 +223,80 @@ class Library:
         if self._connections.writer is not None:
             yield self._connections.writer
             return
-        if not self._writing.acquire(timeout=self._wait):
-            raise LibraryError(
-                f"The library {self.place} is locked. Another program is still writing to it; try "
-                "again when it is done."
-            )
         try:
-            with database.writing(self.engine, self.place) as connection:
+            with (
+                stops_on_interrupt(),
+                self._turn_to_write(),
+                database.writing(self.engine, self.place, self._wait) as connection,
+            ):
                 self._connections.writer = connection
-                yield connection
+                try:
+                    yield connection
+                finally:
+                    self._connections.writer = None
+        except BaseException:
+            self._connections.waiting.clear()  # nothing was committed
+            raise
+        while self._connections.waiting:
+            self._connections.waiting.pop(0)()
+
+    @contextmanager
+    def _turn_to_write(self) -> Iterator[None]:
+        """Wait for other threads that are writing."""
+        end = time.monotonic() + self._wait
+        while not self._writing.acquire(timeout=_TURN_SECONDS):
+            stopping.check()
+            if time.monotonic() >= end:
+                raise busy(self.place)
+        try:
+            yield
         finally:
-            self._connections.writer = None
             self._writing.release()
+
+    def when_committed(self, action: Callable[[], object]) -> None:
+        """Do this now; in a transaction of this thread, when that is committed."""
+        if self._connections.writer is None:
+            action()
+        elif action not in self._connections.waiting:
+            self._connections.waiting.append(action)
 
     def snapshot(self) -> "Snapshot":
         """The library as it is now, as searches and the page see it.
 
         It is cached; only what has changed is read again.
         """
+        from harmonium.library.snapshot import Snapshot
+
         with self.reading():
-            state = self.version(), self.settings.get(CURRENT)
+            state = self.state()
             kept = self._snapshot
             if kept is not None and (kept.version, kept.model_id) == state:
                 return kept
             with self._lock:
                 kept = self._snapshot
                 if kept is None or (kept.version, kept.model_id) != state:
-                    kept = self._snapshot = modules.snapshot.Snapshot.after(kept, self, *state)
+                    kept = self._snapshot = Snapshot.after(kept, self, *state)
                 return kept
 
     def track(self, named: TrackName) -> Track:
         """The track with this name; a `LibraryError` if no track or several match."""
+        from harmonium.library.track_finder import find_track
+
         if isinstance(named, Track):
             return named
         if isinstance(named, int):
             return self.tracks.get(named)
-        return self.tracks.resolve(str(named))
+        return find_track(self, str(named))
 
     def tracks_of(self, *named: TrackName) -> list[Track]:
         """The tracks with these names, and all tracks in these folders; each once."""
+        from harmonium.library.track_finder import files_of
+
         found: dict[int, None] = {}
         for one in named:
             is_folder = isinstance(one, str | Path) and Path(one).expanduser().is_dir()
-            ids = [n for n, _ in self.tracks.files_of(one)] if is_folder else [self.track(one).id]
+            files = files_of(self, one) if is_folder else []
+            ids = [file.track_id for file in files] if is_folder else [self.track(one).id]
             found |= dict.fromkeys(ids)
         return self.tracks.many([*found])
 
@@ -277,15 +326,16 @@ class Library:
         tag : whether to tag new tracks, some at a time while others are read, see `tag_new`
         """
         from harmonium.files import user_cache_folder
+        from harmonium.library.index import index
 
         folder = (user_cache_folder() if cache else None) if isinstance(cache, bool) else cache
         n_tagged = [0]
 
         def tag_some() -> None:
-            with suppress(HarmoniumError):  # `tag_new` says why at the end
-                n_tagged.append(self.tag_new(learn=False) or 0)
+            with suppress(HarmoniumError), self.learner.paused():  # `tag_new` says why at the end
+                n_tagged.append(self.tag_new() or 0)
 
-        report = modules.index.index(
+        report = index(
             self,
             paths,
             extractor=extractor,
@@ -303,45 +353,127 @@ class Library:
             report.tagged = None if rest is None else rest + sum(n_tagged)
         return report
 
-    def import_tags(self, path: str | Path, **options: Any) -> "ImportReport":
-        """Import a table of people's tags; the options are those of `imports.import_table`."""
-        return modules.imports.import_table(self, path, **options)
+    def import_tags(
+        self,
+        path: str | Path,
+        *,
+        item: str | int | None = None,
+        artist: str | int | None = None,
+        title: str | int | None = None,
+        tag: str | int | None = None,
+        user: str | int | None = None,
+        value: str | int | None = None,
+        person: str | None = None,
+        default_person: str = "me",
+        aliases: Mapping[str, str] | None = None,
+        header: bool = True,
+        delimiter: str | None = None,
+        encoding: str = "utf-8",
+        split: Sequence[str] | None = None,
+        replace: bool = False,
+        dry_run: bool = False,
+    ) -> "ImportReport":
+        """Import a table of people's tags; `imports.import_table` explains the options."""
+        from harmonium.library.imports import import_table
+
+        with self.learner.watching():
+            return import_table(
+                self,
+                path,
+                item=item,
+                artist=artist,
+                title=title,
+                tag=tag,
+                user=user,
+                value=value,
+                person=person,
+                default_person=default_person,
+                aliases=aliases,
+                header=header,
+                delimiter=delimiter,
+                encoding=encoding,
+                split=split,
+                replace=replace,
+                dry_run=dry_run,
+            )
 
     def import_file_tags(
-        self, fields: Iterable[str] = ("genre",), **options: Any
+        self,
+        fields: Iterable[str] = ("genre",),
+        *,
+        person: str = "files",
+        split: Sequence[str] | None = None,
+        replace: bool = False,
+        dry_run: bool = False,
     ) -> "ImportReport":
         """Import the tags that files had when last indexed, as `imports.import_file_tags` does."""
-        return modules.imports.import_file_tags(self, fields=fields, **options)
+        from harmonium.library.imports import import_file_tags
 
-    def import_features(self, path: str | Path, **options: Any) -> "FeatureReport":
-        """Import a table of features; the options are those of `imports.import_features`."""
-        return modules.imports.import_features(self, path, **options)
+        with self.learner.watching():
+            return import_file_tags(
+                self, fields=fields, person=person, split=split, replace=replace, dry_run=dry_run
+            )
+
+    def import_features(
+        self,
+        path: str | Path,
+        *,
+        item: str | int | None = None,
+        artist: str | int | None = None,
+        title: str | int | None = None,
+        dry_run: bool = False,
+    ) -> "FeatureReport":
+        """Import a table of features; `imports.import_features` explains the options."""
+        from harmonium.library.imports import import_features
+
+        return import_features(self, path, item=item, artist=artist, title=title, dry_run=dry_run)
 
     def train(
         self,
         *,
+        min_examples: int = 5,
+        max_tags: int = 200,
+        min_count: int = 1,
+        min_share: float = 0.2,
+        smooth: bool = True,
+        seed: int = 0,
+        genres: GenreTree | None = None,
         engine: "str | Engine" = "serial",
         jobs: int | None = None,
         progress: Callable[[str, int, int], None] | None = None,
         use: bool = True,
         first: Callable[[StoredModel], object] | None = None,
-        **options: Any,
     ) -> StoredModel:
         """Learn from the tagged tracks, store the model and use it; its `report` says more.
 
         Parameters
         ----------
+        min_examples : how many tracks with a tag, and without it, the tag needs
+        max_tags : only so many tags are learnt, the most used ones
+        min_count : how many people must give a track a tag
+        min_share : the share of a track's people who must give it the tag
+        smooth : whether to try smoothed tags, if people have tagged the same tracks
+        seed : the seed of everything random
+        genres : the genre tree to use from now on; by default the library's
         engine, jobs : where models are fitted, and by how many processes
         progress : called with (what is being done, how much is done, how much there is)
         use : whether to use the model from now on
         first : called with a first model, which is stored after a few seconds
-        options : see `TrainingOptions`
         """
-        from harmonium.library.learning.train import TrainingOptions, train
+        from harmonium.library.learning.labels import TrainingOptions
+        from harmonium.library.learning.train import train
 
-        chosen = TrainingOptions(**options)
+        options = TrainingOptions(
+            min_examples=min_examples,
+            max_tags=max_tags,
+            min_count=min_count,
+            min_share=min_share,
+            smooth=smooth,
+            seed=seed,
+            genres=genres,
+        )
         return train(
-            self, chosen, progress=progress, use=use, first=first, engine=engine, jobs=jobs
+            self, options, progress=progress, use=use, first=first, engine=engine, jobs=jobs
         )
 
     def tag(
@@ -362,37 +494,41 @@ class Library:
         sound_only : whether to ignore people's tags when inferring the others
         owner : whose tags the model may predict: "own", "built-in", or None for both
         """
-        return modules.tagging.tag_files(
+        from harmonium.library.tagging import tag_files
+
+        return tag_files(
             self, paths, known=known, sound_only=sound_only, owner=owner, progress=progress
         )
 
-    def tag_all(
-        self, *, again: bool = False, progress: Progress | None = None, learn: bool = True
-    ) -> int:
+    def tag_all(self, *, again: bool = False, progress: Progress | None = None) -> int:
         """Tag all tracks that the model in use has not tagged, and store that; returns how many.
 
-        ``again`` also tags the others; ``learn`` lets the model learn from answers afterwards.
+        ``again`` also tags the others.
         """
-        n = modules.tagger.tag_library(
-            self, modules.tagger.use_builtin(self), again=again, progress=progress
-        )
-        self._learn(learn)
-        return n
+        from harmonium.library.model.builtin import use_builtin
+        from harmonium.library.model.tagger import tag_library
 
-    def tag_new(self, progress: Progress | None = None, *, learn: bool = True) -> int | None:
+        with self.learner.watching():
+            return tag_library(self, use_builtin(self), again=again, progress=progress)
+
+    def tag_new(self, progress: Progress | None = None) -> int | None:
         """Tag new tracks, and learn from answers; the number of tracks tagged.
 
         None if there is no model, or it needs features that the library lacks. A library without a
         model gets the built-in one, if it has the right features.
         """
-        model = modules.tagger.use_builtin(self)
+        from harmonium.library.model.builtin import use_builtin
+
+        model = use_builtin(self)
         if model is None or model.extractor != self.settings.get(EXTRACTOR):
             return None
-        return self.tag_all(progress=progress, learn=learn)
+        return self.tag_all(progress=progress)
 
     def tagged(self, owner: Owner | None = None) -> "Iterator[TaggedFile]":
         """All tracks that the model in use has tagged, with their stored tags."""
-        return modules.tagging.stored_tags(self, owner)
+        from harmonium.library.tagging import stored_tags
+
+        return stored_tags(self, owner)
 
     def search(
         self,
@@ -401,7 +537,7 @@ class Library:
         like: TrackName | None = None,
         limit: int = 20,
         offset: int = 0,
-        min_probability: float = 0.0,
+        min_probability: float | None = None,
         predicted: bool = False,
         owner: Owner | None = None,
         order: str | None = None,
@@ -418,7 +554,8 @@ class Library:
         text : the query, such as ``mellow piano -rock`` or ``energy:>0.7``; see `search.parse`
         like : a track; the others are ordered by probability times similarity to it
         limit, offset : how many hits, and how many to skip before them
-        min_probability : skip less likely tracks
+        min_probability : tracks of at least this probability match; by default, those that have
+            the tags, and less likely ones follow
         predicted : whether to skip tracks that people gave these tags
         owner : whose tags the model may predict: "own", "built-in", or None for both
         order : "probability", "likeness", "name", "added", "smooth" (the best ones, each similar to
@@ -431,63 +568,116 @@ class Library:
         """
         question = self._question(
             text,
-            **{"like": like, "start": start, "end": end, "order": order, "name": name},
-            **{"owner": owner, "min_probability": min_probability, "predicted": predicted},
-            **{"features": features, "stops": limit},
+            like=like,
+            order=order,
+            min_probability=min_probability,
+            owner=owner,
+            predicted=predicted,
+            name=name,
+            features=features,
+            start=start,
+            end=end,
+            limit=limit,
         )
         if question.is_ordered_by_sound or like is not None:
-            update_sound_vectors(self, progress)
+            try_to_update_sound_vectors(self, progress)
         return self.snapshot().search(question, limit, offset, count=False)
 
-    def _question(self, text: str | None, **options: Any) -> "Question":
+    def _question(
+        self,
+        text: str | None,
+        *,
+        like: TrackName | None,
+        order: str | None,
+        min_probability: float | None,
+        owner: Owner | None,
+        predicted: bool,
+        name: str,
+        start: TrackName | None,
+        end: TrackName | None,
+        limit: int,
+        features: bool = False,
+    ) -> "Question":
         """What `search` and `save_search` look for; tracks may be named."""
-        if options["stops"] < 1:
-            raise DataError(f"'limit' must be at least 1, got {options['stops']}.")
+        from harmonium.library.snapshot import Question
+
+        if limit < 1:
+            raise DataError(f"'limit' must be at least 1, got {limit}.")
         text = " ".join((text or "").split())
-        named = {key for key in ("like", "start", "end") if options.get(key) is not None}
-        if not (text or named or options.get("order") or options.get("name", "").strip()):
+        names_tracks = any(track is not None for track in (like, start, end))
+        if not (text or names_tracks or order or name.strip()):
             raise DataError("Search for tags, for tracks like another (--like), or for both.")
-        options |= {key: self.track(options[key]).id for key in named}
-        return modules.snapshot.Question(text, **options)
+        return Question(
+            text=text,
+            like=None if like is None else self.track(like).id,
+            order=order,
+            min_probability=min_probability,
+            owner=owner,
+            predicted=predicted,
+            name=name,
+            features=features,
+            start=None if start is None else self.track(start).id,
+            end=None if end is None else self.track(end).id,
+            stops=limit,
+        )
+
+    @cached_property
+    def searches(self) -> "SavedSearches":
+        """The saved searches."""
+        from harmonium.library.searching.saved import SavedSearches
+
+        return SavedSearches(self)
 
     def save_search(
-        self, title: str, text: str | None = None, *, limit: int = 100, **options: Any
+        self,
+        title: str,
+        text: str | None = None,
+        *,
+        like: TrackName | None = None,
+        limit: int = 100,
+        min_probability: float | None = None,
+        predicted: bool = False,
+        owner: Owner | None = None,
+        order: str | None = None,
+        name: str = "",
+        start: TrackName | None = None,
+        end: TrackName | None = None,
     ) -> int | None:
         """Save a search under a title; the number of the change, None if it is saved already.
 
-        The options are those of `search`, without offset, features and progress. It is searched
-        again each time.
+        The options are those of `search`. It is searched again each time.
         """
-        allowed = {*modules.snapshot.Question._fields} - {"text", "stops", "features"}
-        if wrong := sorted(options.keys() - allowed):
-            rule = f"'save_search' takes the options {', '.join(['limit', *sorted(allowed)])}"
-            raise DataError(f"{rule}; got {', '.join(wrong)}.")
-        return modules.saved.save(self, title, self._question(text, **options, stops=limit))
+        question = self._question(
+            text,
+            like=like,
+            order=order,
+            min_probability=min_probability,
+            owner=owner,
+            predicted=predicted,
+            name=name,
+            start=start,
+            end=end,
+            limit=limit,
+        )
+        return self.searches.save(title, question)
 
-    def saved_searches(self) -> "list[SavedSearch]":
-        """The saved searches; `run_search` runs one."""
-        return modules.saved.saved_searches(self)
-
-    def run_search(self, name: str) -> "SearchResult":
-        """The tracks that a saved search finds now."""
-        return modules.saved.saved_search(self, name).run(self)
-
-    def rename_search(self, old: str, new: str) -> int | None:
-        """Rename a saved search; the number of the change."""
-        return modules.saved.rename(self, old, new)
-
-    def delete_search(self, name: str) -> int | None:
-        """Delete a saved search; the number of the change."""
-        return modules.saved.delete(self, name)
-
-    def write_playlists(self, folder: str | Path, **options: Any) -> "list[WrittenPlaylist]":
-        """Write each saved search into a folder; the options are those of `saved.write_playlists`.
+    def write_playlists(
+        self,
+        folder: str | Path,
+        *,
+        rules: bool | None = None,
+        relative: bool | None = None,
+        progress: Progress | None = None,
+    ) -> "list[WrittenPlaylist]":
+        """Write each saved search into a folder.
 
         ``rules`` writes .nsp for Navidrome instead of .m3u8 where its rules allow, and ``relative``
         writes paths relative to the folder; by default as last time in this folder.
         """
+        from harmonium.library.searching.playlists import write_playlists
+
         path = Path(folder).expanduser()
-        return [*modules.saved.write_playlists(self, path, **options)]
+        return list(write_playlists(self, path, rules=rules, relative=relative, progress=progress))
 
     def audio_features(self, track: TrackName) -> dict[str, float]:
         """The audio features of a track, such as energy, from 0 to 1; empty if none are known."""
@@ -499,11 +689,15 @@ class Library:
 
     def suggest(self, *tags: str, limit: int = 10) -> "list[Suggestion]":
         """More tags for a track that has these."""
-        return modules.tags.suggest(*modules.tags.tagger_and_said(self), tags, limit)
+        from harmonium.library.tags import suggest, tagger_and_said
+
+        return suggest(*tagger_and_said(self), tags, limit)
 
     def related(self, tag: str, limit: int = 10) -> "list[Relation]":
         """The tags that a tag makes more likely, and those that it makes less likely."""
-        return modules.tags.related(*modules.tags.tagger_and_said(self), tag, limit)
+        from harmonium.library.tags import related, tagger_and_said
+
+        return related(*tagger_and_said(self), tag, limit)
 
     def say(
         self,
@@ -514,7 +708,6 @@ class Library:
         unsay: Sequence[str] = (),
         person: str = "me",
         change: int | None = None,
-        learn: bool = True,
     ) -> "Said":
         """Save what a person says about tracks, and learn from it.
 
@@ -526,35 +719,28 @@ class Library:
         unsay : tags to withdraw opinions about
         person : whose tags they are
         change : the number of the change to add this to; by default a new one
-        learn : whether the model learns from it at once
         """
-        fits, misfits = modules.answers.read_said(tags)
-        fits, misfits = [*fits, *yes], [*misfits, *no]
-        found = self.tracks_of(*([tracks] if isinstance(tracks, TrackName) else tracks))
-        said = modules.answers.say(self, found, fits, misfits, unsay, person=person, change=change)
-        self._learn(learn and said.change is not None)
-        return said
+        from harmonium.library.teaching import say
 
-    def doubts(
-        self, tag: str | None = None, limit: int = 20, skip: Collection[tuple[int, str]] = ()
-    ) -> "list[Doubt]":
-        """The questions that the model is least certain about, except (track, tag) in ``skip``."""
-        return modules.answers.doubtful(self, tag, n=limit, skip=skip)
+        accepted, rejected = say.read_said(tags)
+        named = [tracks] if isinstance(tracks, TrackName) else tracks
+        with self.learner.watching():
+            return say.say(
+                self,
+                self.tracks_of(*named),
+                accepted=[*accepted, *yes],
+                rejected=[*rejected, *no],
+                withdrawn=unsay,
+                person=person,
+                change=change,
+            )
 
-    def answer(
-        self,
-        track: TrackName,
-        tag: str,
-        fits: bool,
-        *,
-        person: str = "me",
-        change: int | None = None,
-    ) -> int:
-        """Save the answer to a question of `doubts`; the number of its change.
+    @cached_property
+    def review(self) -> "Review":
+        """What the model in use asks people, and what they answer."""
+        from harmonium.library.teaching.review import Review
 
-        Answers with the same ``change`` are undone together.
-        """
-        return modules.answers.answer_doubt(self, self.track(track).id, tag, fits, person, change)
+        return Review(self)
 
     def complete(
         self,
@@ -565,9 +751,9 @@ class Library:
         person: str = "me",
     ) -> "Completion":
         """What all of a person's answers on a track mean for its other tags."""
-        return modules.answers.complete_track(
-            self.snapshot(), self.track(track).id, yes, no, person
-        )
+        from harmonium.library.teaching.completion import complete_track
+
+        return complete_track(self.snapshot(), self.track(track).id, yes, no, person)
 
     def why(
         self,
@@ -579,87 +765,57 @@ class Library:
         person: str = "me",
     ) -> "Why":
         """What the sound adds to a tag's probability, and what each known tag adds."""
-        return modules.tags.why(self.snapshot(), self.track(track).id, tag, yes, no, person)
+        from harmonium.library.teaching.completion import why
+
+        return why(self.snapshot(), self.track(track).id, tag, yes, no, person)
 
     def over_time(self, track: TrackName, tag: str | None = None) -> "TagsOverTime":
         """How likely this tag, or all likely tags, are at up to thirty points in a track."""
-        return modules.tagging.tags_over_time(self, self.track(track).path, tag)
+        from harmonium.library.tagging import tags_over_time
+
+        return tags_over_time(self, self.track(track).path, tag)
 
     def learn(self, progress: Progress | None = None) -> "QuickReport":
-        """Let the model in use learn from the answers since it was trained."""
-        return modules.answers.learn_answers(self, progress)
+        """Let the model in use learn from the answers since it was trained.
 
-    def _learn(self, wanted: bool) -> None:
-        """Learn from what was saved, if asked to; if that fails, the next `learn` says why."""
-        with suppress(HarmoniumError):
-            if wanted:
-                self.learn()
+        `say`, `answer` and other changes do so by themselves, except inside `learner.paused`.
+        """
+        return self.learner.learn(progress)
 
-    def improvement(self, change: int | None = None) -> "Improvement | None":
-        """How well the model predicted the last answers, or a change's, beforehand."""
-        return modules.answers.improvement(self, change)
-
-    def rename(self, old: str, new: str, *, learn: bool = True) -> "RenamedTag":
+    def rename(self, old: str, new: str) -> "RenamedTag":
         """Rename a tag, or merge it into another."""
-        renamed = modules.edits.rename_tag(self, old, new)
-        self._learn(learn)
-        return renamed
+        from harmonium.library.edits import rename_tag
 
-    def hide(self, *tags: str, learn: bool = True) -> int:
+        with self.learner.watching():
+            return rename_tag(self, old, new)
+
+    def hide(self, *tags: str) -> int:
         """Hide tags, so that they are neither predicted nor learnt; the number of the change."""
-        change = modules.edits.hide_tags(self, tags)
-        self._learn(learn)
-        return change
+        from harmonium.library.edits import hide_tags
+
+        with self.learner.watching():
+            return hide_tags(self, tags)
 
     def set_kind(self, *tags: str, kind: str) -> int | None:
         """Set the kind of tags, which decides where they are written; the number of the change.
 
         None if they had this kind. `kinds` lists the kinds of all tags.
         """
-        return modules.edits.set_kind(self, tags, kind)
+        from harmonium.library.edits import set_kind
 
-    def write_fields(self, fields: Mapping[str, str | None] | None = None) -> dict[str, str]:
-        """Kind of tags, or tag → the field that it is written to; ``fields`` changes some first.
+        return set_kind(self, tags, kind)
 
-        ``fields`` is saved in the library; None restores the default field.
-        """
-        return modules.write.write_fields(self, fields or {})
-
-    def forget(self, *tracks: TrackName, learn: bool = True) -> int | None:
+    def forget(self, *tracks: TrackName) -> int | None:
         """Remove tracks or folders of tracks; the number of the change, None if nothing changed."""
-        change = modules.edits.forget(self, [one.id for one in self.tracks_of(*tracks)])
-        self._learn(learn)
-        return change
+        from harmonium.library.edits import forget
 
-    def list_models(self) -> "list[ModelEntry]":
-        """All models, the newest first."""
-        return modules.models.list_models(self)
+        found = self.tracks_of(*tracks)
+        with self.learner.watching():
+            return forget(self, [track.id for track in found])
 
-    def use_model(self, number: int, *, learn: bool = True) -> int | None:
-        """Use a model from now on; the number of the change, None if it was in use."""
-        change = modules.models.use_model(self, number)
-        self._learn(learn and change is not None)
-        return change
-
-    def compare_models(self, a: int, b: int) -> "ModelComparison":
-        """What changes from model a to model b."""
-        return modules.models.compare_models(self, a, b)
-
-    def tags(self) -> "list[TagEntry]":
-        """All tags that people gave or the model has learnt, the most used first."""
-        return modules.tags.list_tags(self.snapshot())
-
-    def tag_detail(self, tag: str) -> "TagDetail":
-        """Everything known about a tag."""
-        return modules.tags.tag_detail(self.snapshot(), tag)
-
-    def tag_map(self) -> "TagMap":
-        """A map of the tags that the model in use has learnt."""
-        return modules.tags.tag_map(self.snapshot())
-
-    def plan_write(
+    def write(
         self,
-        *tracks: TrackName,
+        *tracks: "WritePlan | TrackName",
         query: str | None = None,
         precision: float | None = 0.8,
         people: bool = True,
@@ -667,64 +823,35 @@ class Library:
         owner: Owner | None = None,
         rules: "Rules | Mapping[str, Any] | None" = None,
         skip: Collection[int] = (),
-        progress: Progress | None = None,
-    ) -> "WritePlan":
-        """What writing tags to files would change; nothing is written.
-
-        Parameters
-        ----------
-        tracks : tracks, and folders of files; by default all
-        query : only tracks that this search finds with 50 % or more
-        precision : the precision that predictions must have; None or 0: `tag`'s thresholds
-        people, predicted : whether to write people's tags, and predictions
-        owner : whose predictions: "own", "built-in", or None for both
-        rules : how to write; a mapping is combined with the rules saved in the library
-        skip : numbers of tracks to leave out
-        """
-        rules = self._rules(rules)
-        ids, files = self.find_tracks(*tracks, query=query)
-        wanted = [number for number in ids if number not in set(skip)]
-        sources: dict[str, Any] = {"people": people, "predicted": predicted, "owner": owner}
-        sources |= {"precision": precision or None}
-        return modules.write.plan_writes(
-            self, wanted, rules, only_to=files, progress=progress, **sources
-        )
-
-    def outline_write(
-        self,
-        query: str | None = None,
-        precision: float | None = 0.8,
-        rules: "Rules | Mapping[str, Any] | None" = None,
-    ) -> "WriteOutline":
-        """What `plan_write` would add, tag by tag, from what the library knows about the files."""
-        ids, _ = self.find_tracks(query=query)
-        return modules.write.outline_writes(self, ids, self._rules(rules), precision or None)
-
-    def _rules(self, rules: "Rules | Mapping[str, Any] | None") -> "Rules":
-        if isinstance(rules, modules.filetags.Rules):
-            return rules
-        layers = [self.settings.get(modules.write.RULES_SETTING, {}), rules or {}]
-        return modules.write.library_rules(self, layers)
-
-    def write(
-        self,
-        *tracks: "WritePlan | TrackName",
         dry_run: bool = False,
         progress: Progress | None = None,
-        **options: Any,
     ) -> "WriteReport":
         """Write tags into files, as a plan says or as `plan_write` plans it with these arguments.
 
         With ``dry_run``, nothing is written; the report names the files that would be.
         """
-        plan = tracks[0] if tracks and isinstance(tracks[0], modules.write.WritePlan) else None
-        if plan is None:
-            plan = self.plan_write(*tracks, **options)  # type: ignore[arg-type]
-        if dry_run:
-            return modules.write.WriteReport(
-                None, [one.change.path for one in plan.files], plan.failures
+        from harmonium.library.writing.file_plans import WritePlan
+        from harmonium.library.writing.writer import WriteReport
+
+        plans = [plan for plan in tracks if isinstance(plan, WritePlan)]
+        names = [name for name in tracks if not isinstance(name, WritePlan)]
+        if plans:
+            plan = plans[0]
+        else:
+            plan = self.writer.plan(
+                *names,
+                query=query,
+                precision=precision,
+                people=people,
+                predicted=predicted,
+                owner=owner,
+                rules=rules,
+                skip=skip,
             )
-        return modules.write.write_planned(self, plan.files, progress=progress)
+        if dry_run:
+            paths = [file.change.path for file in plan.files]
+            return WriteReport(paths=paths, failures=plan.failures)
+        return self.writer.write(plan, progress=progress)
 
     def undo(
         self,
@@ -732,52 +859,44 @@ class Library:
         *,
         exact: bool = True,
         progress: Progress | None = None,
-        learn: bool = True,
     ) -> "UndoReport":
         """Undo a change, by default the last one: people's tags, and files to the byte."""
-        number = modules.write.last_change(self).id if change is None else change
-        report = modules.write.undo_change(self, number, exact=exact, progress=progress)
-        self._learn(learn and bool(report.ended or report.revived or report.values_restored))
-        return report
+        number = self.writer.last_change().id if change is None else change
+        with self.learner.watching():
+            return self.writer.undo(number, exact=exact, progress=progress)
 
     def doctor(self, doubts: int = 20) -> "Health":
         """Problems of the library: files, tags, and probable mistakes in people's tags."""
-        return modules.doctor.examine(self, doubts=doubts)
+        from harmonium.library.doctor import examine
+
+        return examine(self, doubts=doubts)
 
     def export(
-        self, path: str | Path, tracks: "Iterable[TrackName | Hit]", owner: Owner | None = None
+        self,
+        path: str | Path,
+        tracks: "Iterable[TrackName | Hit]",
+        owner: Owner | None = None,
+        *,
+        raw: bool = False,
     ) -> None:
         """Export tracks and tags to .xml (Rekordbox) or .csv.
 
         The tags are those that `write` writes. A hit from `search` also has the tags that were
-        searched for, if they reach the thresholds of `tag`.
+        searched for, if it has them. In a table, cells that spreadsheets
+        take for formulas begin with an apostrophe, unless ``raw``.
         """
-        Hit, snapshot = modules.snapshot.Hit, self.snapshot()
-        hits = ((x.track, x.tags) if isinstance(x, Hit) else (self.track(x), {}) for x in tracks)
-        ids = list(asked := {track.id: tags for track, tags in hits})
-        wanted = modules.write.wanted_tags(
-            self, ids, owner=owner, precision=modules.tagger.USUAL_PRECISION
-        )
-        features = snapshot.features(np.array(ids, np.int64))
-        tagged = []
-        for track, values in zip(self.tracks.many(ids), features, strict=True):
-            tags = wanted.get(track.id, {})
-            for name, p in asked[track.id].items():
-                if p >= (snapshot.threshold(name) or 0.5):
-                    tags.setdefault(name, p)
-            tagged.append((track, [*map(snapshot.shown, tags)], values))
-        modules.export.write_export(Path(path).expanduser(), tagged)
+        from harmonium.library.export import export_tracks
+
+        export_tracks(self, Path(path).expanduser(), tracks, owner=owner, raw=raw)
 
     def playlist(
         self, path: str | Path, tracks: Iterable[TrackName], *, relative: bool = False
     ) -> None:
         """Write tracks as a playlist, .m3u8; ``relative``: with paths relative to its folder."""
-        listed = [self.track(one) for one in tracks]
-        modules.export.write_playlist(Path(path).expanduser(), listed, relative=relative)
+        from harmonium.library.export import write_playlist
 
-    def used_tags(self) -> set[str]:
-        """All tags that were ever used."""
-        return {row.name for row in self.fetch(sa.select(tag.c.name))}
+        listed = [self.track(one) for one in tracks]
+        write_playlist(Path(path).expanduser(), listed, relative=relative)
 
     def find_tracks(
         self, *named: TrackName, query: str | None = None
@@ -786,18 +905,20 @@ class Library:
 
         Returns their numbers, ascending, and the named files; None if no names were given.
         """
+        from harmonium.library.track_finder import files_of
+
         chosen, files = set(self.snapshot().ids.tolist()), None
         if named:
-            found = [pair for one in named for pair in self.tracks.files_of(one)]
-            chosen &= {number for number, _ in found}
-            files = {path for _, path in found}
+            found = [file for one in named for file in files_of(self, one)]
+            chosen &= {file.track_id for file in found}
+            files = {file.path for file in found}
         if query is not None and query.strip():
-            chosen &= set(self.snapshot().likely(query).tolist())
+            chosen &= set(self.snapshot().matching(query).tolist())
         return sorted(chosen), files
 
-    def _bring_up_to_date(self, create: bool) -> None:
+    def _upgrade(self, create: bool) -> None:
         with self.connect() as connection:
-            version, is_empty = database.read_table_version(connection)
+            version, is_empty = read_table_version(connection)
         if version == VERSION:
             return
         if version is None:
@@ -808,10 +929,10 @@ class Library:
                 )
             if not create:
                 raise _no_library(self.place)
-            with database.explained(self.place):
+            with explained(self.place):
                 database.use_write_ahead_log(self.engine)
         with self.begin() as connection:
-            database.upgrade(connection, self.place)
+            upgrade(connection, self.place)
 
 
 class _Connections(threading.local):
@@ -819,6 +940,10 @@ class _Connections(threading.local):
 
     writer: sa.Connection | None = None  # in the transaction of `begin`
     reader: sa.Connection | None = None  # of `reading`
+
+    def __init__(self) -> None:  # for each thread
+        self.waiting: list[Callable[[], object]] = []
+        """What to do when the transaction is committed."""
 
 
 _TYPES = {EXTRACTOR: str, CURRENT: int}  # of settings without a default
@@ -831,17 +956,17 @@ class LibrarySettings(database.LibraryPart):
         """The value of a name, or the default."""
         with self._library.connect() as connection:
             text = connection.scalar(sa.select(setting.c.value).where(setting.c.key == key))
-        value = default if text is None else database.stored_json(text)
+        value = default if text is None else stored_json(text)
         expected = _TYPES.get(key, object) if default is None else type(default)
         if value is not None and not isinstance(value, expected):
-            raise database.damaged(f"the setting {key} is {text}")
+            raise damaged(f"the setting {key} is {text}")
         return value
 
     def beginning_with(self, prefix: str) -> dict[str, Any]:
         """The rest of each name with this prefix → its value."""
         query = sa.select(setting.c.key, setting.c.value)
         rows = self._library.fetch(query.where(setting.c.key.startswith(prefix, autoescape=True)))
-        return {row.key.removeprefix(prefix): database.stored_json(row.value) for row in rows}
+        return {row.key.removeprefix(prefix): stored_json(row.value) for row in rows}
 
     def set(self, key: str, value: Any) -> None:
         """Set a name's value; None removes it."""

@@ -16,15 +16,15 @@ probability (it has not learnt the tag, or not tagged the track), it counts as 0
 audio feature is certain: it holds or not. Tracks that match by people's tags and ranges alone are
 ordered by what the model would have said.
 
-The similarity of two tracks is the mean of two cosines: of their sound vectors (`store.tracks`),
+The similarity of two tracks is the mean of two cosines: of their sound vectors (`library.sound`),
 and of the probabilities of learnt tags, each standardised over the library.
 """
 
 import re
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import reduce
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,7 +32,8 @@ from numpy.typing import NDArray
 from harmonium.arrays import Floats, Ids, Mask, Places
 from harmonium.data.tag_names import AUDIO_FEATURES, normalise_tag
 from harmonium.errors import DataError, UnknownTagError, did_you_mean
-from harmonium.library.store.models import STEP, StoredModel, places_in
+from harmonium.library.model.tag_table import Tag, TagTable, quoted, unknown_tag
+from harmonium.library.store.predictions import MISSING, STEP, Steps, places_in, unpacked
 
 if TYPE_CHECKING:
     from harmonium.library.snapshot import Snapshot
@@ -40,7 +41,10 @@ if TYPE_CHECKING:
 OPERATORS = ("AND", "OR", "NOT")
 MAX_DEPTH = 100  # maximum nesting of brackets and negations
 SOURCES = ("nobody", "model", "people")  # who says that a track matches
+MATCHING_FIRST = 10.0  # what the scores of tracks that match are ahead of all others
+NO_VALUE = -5.0  # the score of a track without the audio feature to order by
 MIN_ORDERED = 500  # sort at least this many tracks of a result
+MUCH = 0.5  # a track is energetic, say, from this value of the audio feature on
 N_TAGS_LIKE_SOUND = 30  # the number of learnt tags that weigh as much as the sound
 ROUNDING = 1e-6  # lengths up to this count as 0
 
@@ -97,6 +101,20 @@ class Query(NamedTuple):
         if self.operator == "AND":
             return reduce(np.multiply, parts)
         return 1 - reduce(np.multiply, (1 - p for p in parts) if self.operator == "OR" else parts)
+
+    def holds(self, of_tag: Callable[[str], Mask]) -> Mask:
+        """Which tracks match, (n,), from which have each tag or value, (n,)."""
+        if self.operator in ("TAG", "RANGE"):
+            return of_tag(self.tag)
+        parts = [part.holds(of_tag) for part in self.parts]
+        if self.operator == "NOT":
+            return ~parts[0]
+        return reduce(np.logical_and if self.operator == "AND" else np.logical_or, parts)
+
+    @property
+    def excludes_only(self) -> bool:
+        """Whether a track matches about which nothing is known, as in -jazz."""
+        return bool(self.holds(lambda _: np.zeros(1, bool))[0])
 
     def answered(self, masks: Masks) -> tuple[Mask, Mask]:
         """Whether it holds by people's tags and ranges alone, and whether it may, (n,) each."""
@@ -161,14 +179,6 @@ def parse(text: str, known: Collection[str], aliases: Mapping[str, str] = {}) ->
     if tokens[-1][0] != "end":
         raise misfit()
     return whole
-
-
-def unknown_tag(name: str, known: Collection[str], problem: str = "") -> UnknownTagError:
-    """The error for an unknown tag, with the most similar known ones."""
-    hint = did_you_mean(name, known, n=3, examples=8, quote=_quoted)
-    if not problem:
-        problem = f"No track has the tag {_quoted(name)}, and the model does not know it."
-    return UnknownTagError(problem + hint)
 
 
 _RANGE = re.compile(r"[^:]+:(?:([<>]=?)([\d.]+)|([\d.]*?)\.\.([\d.]*))", re.ASCII)
@@ -277,7 +287,7 @@ def _read_run(words: list[str], known: Collection[str], aliases: Mapping[str, st
         furthest = max(i for i, ways in enumerate(readings) if ways)
         raise unknown_tag(words[furthest], known)
     if len(readings[-1]) > 1:
-        one, other = (" AND ".join(map(_quoted, way)) for way in readings[-1])
+        one, other = (" AND ".join(map(quoted, way)) for way in readings[-1])
         raise DataError(
             f"{' '.join(words)!r} can be read as {one} and as {other}. Put tags of several "
             'words in quotes, as "hip hop", or AND between tags.'
@@ -285,18 +295,15 @@ def _read_run(words: list[str], known: Collection[str], aliases: Mapping[str, st
     return readings[-1][0]
 
 
-def _quoted(name: str) -> str:
-    if re.fullmatch(r"\w+", name) and name not in OPERATORS:
-        return name
-    escaped = name.replace("\\", "\\\\").replace('"', '\\"')
-    return f'"{escaped}"'
-
-
-@dataclass(eq=False)
+@dataclass(eq=False, kw_only=True)
 class Found:
-    """Tracks and what is known about them; all (n,). They are sorted as far as needed."""
+    """Tracks that match or may match, and what is known about them; all (n,).
+
+    They are sorted as far as needed: those that match first, then the less likely ones.
+    """
 
     ids: Ids
+    holds: Mask | None = None  # which of them match; None: all
     probability: Floats | None = None  # None if the query has no tags
     sources: NDArray[np.uint8] | None = None  # places in `SOURCES`
     score: Floats | None = None  # what to order them by; None if they are in order
@@ -304,17 +311,23 @@ class Found:
     tags: dict[str, Floats] = field(default_factory=dict)  # tag of the query → its probabilities
     features: set[str] = field(default_factory=set)  # audio features to show
     people_only: list[str] = field(default_factory=list)
-    n_below: int = 0  # tracks below the minimum probability
+    n_below: int = 0  # less likely tracks, whether they are among these or not
+    n_other: int = 0  # tracks that cannot match, by what people say or for want of predictions
     _ordered: Places = field(default_factory=lambda: np.empty(0, np.intp), repr=False)
 
     def only(self, rows: Places) -> "Found":
         """Some of the tracks."""
-        columns = {
-            name: None if (column := getattr(self, name)) is None else column[rows]
-            for name in ("ids", "probability", "sources", "score", "similarity")
-        }
-        tags = {name: column[rows] for name, column in self.tags.items()}
-        return replace(self, **columns, tags=tags)  # type: ignore[arg-type]
+        return replace(
+            self,
+            ids=self.ids[rows],
+            holds=_rows_of(self.holds, rows),
+            probability=_rows_of(self.probability, rows),
+            sources=_rows_of(self.sources, rows),
+            score=_rows_of(self.score, rows),
+            similarity=_rows_of(self.similarity, rows),
+            tags={name: column[rows] for name, column in self.tags.items()},
+            _ordered=np.empty(0, np.intp),
+        )
 
     def rows(self, begin: int, end: int) -> Places:
         """Where the tracks between two places in the order are."""
@@ -325,14 +338,28 @@ class Found:
             self._ordered = first(self.score, max(MIN_ORDERED, 2 * end))
         return self._ordered[begin:end]
 
+    @property
+    def n_matching(self) -> int:
+        """How many tracks match."""
+        return len(self.ids) if self.holds is None else int(self.holds.sum())
+
+    @property
+    def matching(self) -> Ids:
+        """The tracks that match, in no order."""
+        return self.ids if self.holds is None else self.ids[self.holds]
+
     def first(self, n: int) -> Ids:
-        """The first tracks in order."""
-        return self.ids[self.rows(0, n)]
+        """The first tracks that match, in order."""
+        return self.ids[self.rows(0, min(n, self.n_matching))]
+
+
+def _rows_of(column: NDArray[Any] | None, rows: Places) -> NDArray[Any] | None:
+    return None if column is None else column[rows]
 
 
 def rank(
     snapshot: "Snapshot",
-    model: StoredModel,
+    table: TagTable,
     query: Query | None,
     like: int | None = None,
     *,
@@ -340,51 +367,98 @@ def rank(
 ) -> Found:
     """What is known about all tracks that may match a query, in no order.
 
-    With ``like``, a track, the score is the probability times the similarity to it; tracks less
+    A track matches if it has the tags, as `Tag.holds` says, and its values are in the ranges. The
+    score is the probability; tracks that match by people's tags and ranges alone come first. With
+    ``like``, a track, the score is the probability times the similarity to it; tracks less
     alike than chance come last. With ``predicted``, only what the model adds is found.
     """
-    names, ranges = ([], {}) if query is None else (query.tags, query.ranges)
+    names = [] if query is None else query.tags
+    ranges = {} if query is None else query.ranges
     features = {one.feature for one in ranges.values()}
-    for name in features:
-        feature_place(model, name)  # or an error
-    agreed = snapshot.agreed(names)
-    tagged, modelled = _modelled(snapshot, model, [*names, *features])
-    if like is None:
-        similarity = None
-        strangers = [some[~places_in(tagged, some)[1]] for pair in agreed.values() for some in pair]
-        ids = (
-            np.unique(np.concatenate([tagged, *strangers])) if any(map(len, strangers)) else tagged
-        )
-    else:
-        known, near = similarities(snapshot, model, like, tagged)
+    columns = {name: feature_column(table, name) for name in features}  # or an error
+    for name in names:
+        if table[name].predicted:
+            columns[name] = table[name].place
+        elif name in table.features:
+            columns[name] = table.features[name]
+    synonyms = {name: table.synonyms_of(name) for name in names}
+    agreed = snapshot.agreed([*names, *(word for words in synonyms.values() for word in words)])
+    predictions = snapshot.steps([*columns.values()] or [0])
+    tagged = predictions.ids
+    ids, similarity = tagged, None
+    if like is not None:
+        known, near = similarities(snapshot, table, like, tagged)
         ids, similarity = known[known != like], near[known != like]
-    own = {name: _spread(tagged, modelled.get(name), ids) for name in names}
-    masks = {name: (_mask(ids, pair.yes), ~_mask(ids, pair.no)) for name, pair in agreed.items()}
-    mixed = {
-        name: np.where(surely, np.float32(1), np.where(maybe, own[name], np.float32(0)))
-        for name, (surely, maybe) in masks.items()
-    }
-    there, held = _mask(ids, tagged), {}
-    for text, (feature, low, high) in ranges.items():
-        values = _spread(tagged, modelled[feature], ids)
-        holds = there & (low <= values) & (values <= high)
-        held[text], own[text] = (holds, holds | ~there), holds.astype(np.float32)
-    if query is None:
-        p, certain = np.ones(len(ids), np.float32), np.zeros(len(ids), bool)
     else:
-        p = query.probability((own | mixed).__getitem__)
-        certain, _ = query.answered(masks | held)
+        more = [track for name in names for track in agreed[name]]
+        if query is not None and query.excludes_only:
+            more.append(snapshot.ids)
+        more = [some for some in more if not places_in(tagged, some)[1].all()]
+        if more:
+            ids = np.unique(np.concatenate([tagged, *more]))
+    rows, is_tagged = places_in(tagged, ids)
+    steps = {
+        name: aligned(predictions.steps[place], rows, is_tagged)
+        for place, name in enumerate(columns)
+    }
+    own = {name: np.nan_to_num(unpacked(column)) for name, column in steps.items()}
+    mixed: dict[str, Floats] = {}
+    masks: Masks = {}
+    holding: dict[str, Mask] = {}
+    for name in names:
+        yes = places_of(agreed[name].yes, ids)
+        no = places_of(agreed[name].no, ids)
+        instead = [places_of(agreed[word].yes, ids) for word in synonyms[name]]
+        tag = table[name]
+        if name in columns and not tag.predicted:  # an audio feature
+            tag = replace(tag, threshold=MUCH, hidden=False)
+        holding[name] = _holding(tag, steps.get(name), yes, [no, *instead], len(ids))
+        own.setdefault(name, np.zeros(len(ids), np.float32))
+        mixed[name] = own[name].copy()
+        mixed[name][no], mixed[name][yes] = 0, 1
+        masks[name] = (_mask(yes, len(ids)), ~_mask(no, len(ids)))
+    for text, (feature, low, high) in ranges.items():
+        inside = is_tagged & (low <= own[feature]) & (own[feature] <= high)
+        masks[text] = (inside, inside | ~is_tagged)
+        holding[text] = inside
+        mixed[text] = own[text] = inside.astype(np.float32)
+    if query is None:
+        p = np.ones(len(ids), np.float32)
+        holds, certain = np.ones(len(ids), bool), np.zeros(len(ids), bool)
+    else:
+        p = query.probability(mixed.__getitem__)
+        holds = query.holds(holding.__getitem__)
+        certain, _ = query.answered(masks)
     if similarity is not None:
         score = np.where(similarity > 0, p * similarity, similarity)
     else:
         score = p.copy()
         if query is not None and certain.any():  # ahead of everything uncertain
             score[certain] = 2 + query.probability(lambda name: own[name][certain])
-    people_only = [name for name in names if name not in modelled]
-    sources = _sources(certain, masks, there, modelled)
+    tag_masks = {name: masks[name] for name in names}
+    sources = _sources(certain, tag_masks, is_tagged, columns)
     if predicted:
-        p = np.where(sources == SOURCES.index("model"), p, np.float32(0))
-    return Found(ids, p, sources, score, similarity, mixed, features, people_only)
+        by_model = sources == SOURCES.index("model")
+        p, holds = np.where(by_model, p, np.float32(0)), holds & by_model
+    return Found(
+        ids=ids,
+        holds=holds,
+        probability=p,
+        sources=sources,
+        score=score,
+        similarity=similarity,
+        tags={name: mixed[name] for name in names},
+        features=features,
+        people_only=[name for name in names if name not in columns],
+    )
+
+
+def _holding(
+    tag: Tag, steps: Steps | None, yes: Places, no: Sequence[Places], n_tracks: int
+) -> Mask:
+    """Which tracks have a tag, (n,)."""
+    mask = tag.holding(steps, yes, np.concatenate(no))
+    return _mask(yes, n_tracks) if mask is None else mask
 
 
 def _sources(
@@ -392,10 +466,14 @@ def _sources(
 ) -> NDArray[np.uint8]:
     """Who says that each track matches, as places in `SOURCES`, (n,)."""
     # It is the model if it has a say on a tag that people leave open.
-    none = np.zeros(len(certain), bool)
-    left_open = {name: ~surely & maybe for name, (surely, maybe) in masks.items()}
-    by_model = tagged & sum((left_open[name] for name in masks if name in modelled), none)
-    by_people = sum((~one for one in left_open.values()), none)
+    by_model = np.zeros(len(certain), bool)
+    by_people = np.zeros(len(certain), bool)
+    for name, (surely, maybe) in masks.items():
+        left_open = ~surely & maybe
+        by_people |= ~left_open
+        if name in modelled:
+            by_model |= left_open
+    by_model &= tagged
     if not masks:  # no tag was asked for
         by_model = tagged
     codes = np.zeros(len(certain), np.uint8)  # nobody
@@ -404,45 +482,35 @@ def _sources(
     return codes
 
 
-def _modelled(
-    snapshot: "Snapshot", model: StoredModel, names: list[str]
-) -> tuple[Ids, dict[str, Floats]]:
-    """Tracks with predictions, (n,), and the predictions for learnt tags, (n,) each."""
-    # Tracks are included even if the query has no learnt tag: some may lack a tag.
-    learnt = {tag: j for j, tag in enumerate(model.vocabulary) if model.learnt[j]} | model.features
-    places = {name: learnt[name] for name in names if name in learnt}
-    ids, P = snapshot.columns(list(places.values()) or [0])
-    # a track may be too new for a word that was learnt from answers
-    return ids, {name: np.nan_to_num(P[:, i]) for i, name in enumerate(places)}
-
-
-def feature_place(model: StoredModel, name: str) -> int:
-    """The place of an audio feature in the model's vocabulary; a DataError if it is not there."""
-    if name not in model.features:
+def feature_column(table: TagTable, name: str) -> int:
+    """The column of an audio feature's values; a DataError if the model does not know it."""
+    if name not in table.features:
         raise DataError(
             f"The model in use does not know the audio feature {name!r}. The built-in model does: "
             "run `harmonium tag`, or `harmonium train` if the model is your own. It needs the "
             "features of musicnn (`harmonium index --extractor musicnn`)."
         )
-    return model.features[name]
+    return table.features[name]
 
 
-def _spread(ids: Ids, values: Floats | None, everyone: Ids) -> Floats:
-    """The values of some tracks as a column for all tracks; 0 for the others."""
-    if values is not None and (ids is everyone or np.array_equal(ids, everyone)):
-        return values
-    column = np.zeros(len(everyone), np.float32)
-    if values is not None:
-        here = np.isin(ids, everyone, assume_unique=True)
-        column[np.searchsorted(everyone, ids[here])] = values[here]
-    return column
+def aligned(steps: Steps, rows: Places, known: Mask) -> Steps:
+    """The stored probabilities of some tracks, (n,), in other rows; missing where unknown."""
+    if len(rows) == len(steps) and known.all():
+        return steps
+    if not len(steps):
+        return np.full(len(rows), MISSING, "<u2")
+    return np.where(known, steps[rows], MISSING).astype("<u2")
 
 
-def _mask(everyone: Ids, some: Ids) -> Mask:
-    """Which of ``everyone`` are in ``some``, (n,); both ascending."""
-    mask = np.zeros(len(everyone), bool)
-    at, there = places_in(everyone, some)
-    mask[at[there]] = True
+def places_of(some: Ids, everyone: Ids) -> Places:
+    """Where those of ``some`` that are among ``everyone`` are there; both ascending."""
+    places, known = places_in(everyone, some)
+    return places[known]
+
+
+def _mask(places: Places, n: int) -> Mask:
+    mask = np.zeros(n, bool)
+    mask[places] = True
     return mask
 
 
@@ -455,7 +523,7 @@ def first(score: Floats, n: int) -> Places:
 
 
 def similarities(
-    snapshot: "Snapshot", model: StoredModel, track_id: int, tagged: Ids
+    snapshot: "Snapshot", table: TagTable, track_id: int, tagged: Ids
 ) -> tuple[Ids, Floats]:
     """Tracks that can be compared with one, (n,), and their similarity, (n,) in [-1, 1].
 
@@ -464,36 +532,36 @@ def similarities(
     """
     ids, by_sound = snapshot.sounds.ids, snapshot.sounds.cosines(track_id)
     row = int(np.searchsorted(tagged, track_id))
-    model = model.as_trained()
-    if row == len(tagged) or tagged[row] != track_id or not model.learnt.any():
+    learnt = table.trained
+    if row == len(tagged) or tagged[row] != track_id or not learnt:
         return ids, by_sound
-    learnt = np.flatnonzero(model.learnt)
     said = snapshot.agreed_of(track_id)
-    own = np.array([said.get(model.vocabulary[j], np.nan) for j in learnt], np.float32)
-    by_tags = alike(snapshot.trained_columns(learnt, tagged), row, own)
+    own = np.array([said.get(tag.name, np.nan) for tag in learnt], np.float32)
+    columns = np.array([tag.place for tag in learnt], np.intp)
+    by_tags = alike(snapshot.trained_columns(columns, tagged), row, own)
     if not np.array_equal(tagged, ids):
-        place, there = places_in(tagged, ids)
-        by_tags = np.where(there, by_tags[place], by_sound)
+        place, known = places_in(tagged, ids)
+        by_tags = np.where(known, by_tags[place], by_sound)
     weight = np.float32(len(learnt) / (len(learnt) + N_TAGS_LIKE_SOUND))
     return ids, (1 - weight) * by_sound + weight * by_tags
 
 
-def similarity_matrix(snapshot: "Snapshot", model: StoredModel, ids: Ids) -> Floats:
+def similarity_matrix(snapshot: "Snapshot", table: TagTable, ids: Ids) -> Floats:
     """Similarity by sound and predictions, for tracks that have vectors, (n, n) in [-1, 1]."""
     by_sound = _cosines(snapshot.sounds.at(ids).astype(np.float32))
-    tagged = _modelled(snapshot, model, [])[0]
-    place, there = places_in(tagged, ids)
-    model = model.as_trained()
-    if not there.any() or not model.learnt.any():
+    tagged = snapshot.steps([0]).ids
+    place, known = places_in(tagged, ids)
+    learnt = table.trained
+    if not known.any() or not learnt:
         return by_sound
-    learnt = np.flatnonzero(model.learnt)
     Z = np.zeros((len(ids), len(learnt)), np.float32)
-    for k, column in enumerate(snapshot.trained_columns(learnt, tagged)):
+    columns = np.array([tag.place for tag in learnt], np.intp)
+    for k, column in enumerate(snapshot.trained_columns(columns, tagged)):
         if (deviation := float(column.std())) > STEP:
             Z[:, k] = (column[place] - column.mean()) / deviation
     weight = np.float32(len(learnt) / (len(learnt) + N_TAGS_LIKE_SOUND))
     both = (1 - weight) * by_sound + weight * _cosines(Z)
-    return np.where(there[:, None] & there, both, by_sound)
+    return np.where(known[:, None] & known, both, by_sound)
 
 
 def _cosines(X: Floats) -> Floats:

@@ -10,6 +10,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
@@ -17,33 +18,33 @@ import sqlalchemy as sa
 from numpy.typing import NDArray
 
 from harmonium.arrays import Floats, Ids, Mask, Places
-from harmonium.data.tag_names import AUDIO_FEATURES, builtin_tree, kind_of, normalise_tag
+from harmonium.data.tag_names import AUDIO_FEATURES
 from harmonium.errors import DataError, UnknownTagError, did_you_mean
 from harmonium.library.library import Library
-from harmonium.library.paths import MAX_STOPS, pool_between, smooth_order, smoothest
+from harmonium.library.model.tag_table import LibraryTagFacts, Tag, TagTable, evidence_of
+from harmonium.library.model.tagger import Tagger, no_model
 from harmonium.library.search import (
+    MATCHING_FIRST,
+    NO_VALUE,
     SOURCES,
     Found,
     Query,
-    feature_place,
+    aligned,
+    feature_column,
     parse,
+    places_of,
     rank,
     similarities,
     similarity_matrix,
 )
+from harmonium.library.searching.paths import MAX_STOPS, pool_between, smooth_order, smoothest
+from harmonium.library.sound import SoundVectors, try_to_update_sound_vectors
 from harmonium.library.store.database import LibraryVersion, batches
-from harmonium.library.store.models import NO_MODEL, Owner, packed, places_in, unpacked
-from harmonium.library.store.opinions import Agreement, VerdictTable, agreed_tags
-from harmonium.library.store.schema import track
-from harmonium.library.store.tracks import SoundVectors, Track, track_name, update_sound_vectors
-from harmonium.library.tagger import (
-    PrecisionCurve,
-    Tagger,
-    builtin_aliases,
-    no_model,
-    precision_curves,
-    write_thresholds,
-)
+from harmonium.library.store.models import NO_MODEL, Owner
+from harmonium.library.store.predictions import ModelPredictions, Steps, places_in, unpacked
+from harmonium.library.store.schema import track as track_table
+from harmonium.library.store.tracks import Track, track_name
+from harmonium.library.verdicts import Agreement, VerdictTable, agreed_tags
 
 T = TypeVar("T")
 ORDERS = (
@@ -64,7 +65,7 @@ class Question(NamedTuple):
     text: str = ""  # a query, as `search.parse` reads it; empty for any track
     like: int | None = None  # the number of the track to compare others with
     order: str | None = None  # one of `ORDERS`; None: most likely first, or by name if no query
-    min_probability: float = 0.0
+    min_probability: float | None = None  # any this likely match; None: those that have the tags
     owner: Owner | None = None
     predicted: bool = False  # only tracks that the model adds
     name: str = ""  # words that must appear in a track's title, artist, album or file name
@@ -97,6 +98,7 @@ class Hit:
     track: Track
     probability: float | None  # that the track matches; None for a query without tags
     similarity: float | None  # to ``like``, or to the one before on a path: 1 the same, 0 unlike
+    holds: bool  # whether it matches; less likely tracks do not
     source: str | None
     """Who says so: "people", the "model", or "nobody", where nothing speaks against it; None where
     nothing was asked."""
@@ -108,13 +110,16 @@ class Hit:
 
 @dataclass(frozen=True)
 class SearchResult:
-    """One page of what a search found."""
+    """One page of what a search found: tracks that match, then less likely ones."""
 
     hits: list[Hit]
-    total: int | None  # how many were found; None if there are more, and they were not counted
-    offset: int  # how many of them come before the hits
-    n_below: int  # tracks below the minimum probability; 0 if they were not counted
+    total: int | None  # how many match; None if there are more hits, and they were not counted
+    offset: int  # how many tracks come before the hits
+    n_below: int  # less likely tracks; 0 if they were not counted
     people_only: list[str]  # query tags that the model has not learnt: only people count
+    n_other: int = 0
+    """Tracks that cannot match, by what people say or for want of predictions; 0 if they were not
+    counted."""
 
     def __iter__(self) -> Iterator[Hit]:
         return iter(self.hits)
@@ -153,6 +158,11 @@ class _part(Generic[T]):
             return snapshot.__dict__[self._name]
 
 
+def _opinions(version: LibraryVersion) -> tuple[int, int, int]:
+    """The numbers that change with opinions."""
+    return version.change, version.opinion, version.withdrawn
+
+
 class Snapshot:
     """One state of a library; threads may share it."""
 
@@ -161,7 +171,6 @@ class Snapshot:
         self.model = NO_MODEL if model_id is None else library.models.get(model_id, whole=False)
         self._lock = threading.RLock()
         self._results: OrderedDict[Question, Found] = OrderedDict()
-        self._write_thresholds: dict[tuple[float | None, Owner | None], Floats] = {}
 
     @classmethod
     def after(
@@ -177,26 +186,27 @@ class Snapshot:
             return new
         old, same_model = before.version, new._model_state == before._model_state
         predicted = (version.predictions, model_id) == (old.predictions, before.model_id)
-        said = (version.change, version.opinion) == (old.change, old.opinion)
+        said = _opinions(version) == _opinions(old)
         holds = {
             "verdicts": said,
             **dict.fromkeys(("predictions", "trained"), predicted),
-            **dict.fromkeys(("tagger", "curves", "_write_thresholds"), same_model),
+            "tagger": same_model,
+            "evidence": new.model.id == before.model.id,
             **dict.fromkeys(("sounds", "ids", "_by_name", "_names"), version.tracks == old.tracks),
         }
         for part, still in holds.items():
             if still and part in before.__dict__:
                 new.__dict__[part] = before.__dict__[part]
         if "verdicts" in before.__dict__ and not said:
-            new.__dict__["verdicts"] = before.verdicts.brought_up_to(library, old)
+            new.__dict__["verdicts"] = before.verdicts.updated(library, old)
         return new
 
     @property
     def _model_state(self) -> object:
         """What depends on the model."""
-        one = self.model
-        learnt = [refined.digest for refined in one.refinements]
-        return one.id, one.vocabulary, one.thresholds.tolist(), learnt
+        model = self.model
+        digests = [refinement.digest for refinement in model.refinements]
+        return model.id, tuple(model.vocabulary), model.thresholds.tobytes(), digests
 
     verdicts = _part(lambda self: VerdictTable.read(self.library))
     """What people agree on."""
@@ -210,12 +220,10 @@ class Snapshot:
     """The tracks whose files exist, ascending."""
     absent = _part(lambda self: ~np.isin(self.predictions.ids, self.ids, assume_unique=True))
     """(n,) which tracks with predictions have no file any more."""
-    spellings = _part(lambda self: self.library.spellings())
-    """Tag → how it is shown, if that differs from its name."""
-    hidden = _part(lambda self: self.library.hidden_tags())
-    """Tags that a person has hidden."""
-    kinds = _part(lambda self: self.library.kinds())
-    """Tag → its kind, where it is known."""
+    evidence = _part(lambda self: evidence_of(self.library, self.model))
+    """What held-out tracks show about the model in use."""
+    tags = _part(lambda self: TagTable(self.model, LibraryTagFacts(self.library), self.evidence))
+    """The table of tags."""
 
     @_part
     def tagger(self) -> Tagger | None:
@@ -231,50 +239,11 @@ class Snapshot:
         return self.tagger
 
     @_part
-    def known(self) -> set[str]:
-        """Every tag that a track may have."""
-        used = self.library.used_tags().union(self.model.vocabulary)
-        return used - self.library.renamed_tags().keys()
-
-    @_part
-    def aliases(self) -> dict[str, str]:
-        """Another word → the tag that it means: former names, genres, the model's other words."""
-        now = self.library.renamed_tags()
-        words = {**builtin_tree().aliases, **self.library.genres().aliases}
-        words = {word: now.get(tag, tag) for word, tag in (words | builtin_aliases()).items()}
-        return {word: tag for word, tag in (words | now).items() if tag in self.known}
-
-    @_part
-    def synonyms(self) -> dict[str, str]:
-        """The same, without words that people use alongside the tag: those are two tags."""
-        used, now = self.library.used_tags(), self.library.renamed_tags()
-        return {
-            word: tag
-            for word, tag in self.aliases.items()
-            if word in now or not {word, tag} <= used
-        }
-
-    def name(self, tag: str) -> str:
-        """The name of a tag given in any spelling, or of the tag that a word means."""
-        name = normalise_tag(tag)
-        return name if name in self.known else self.aliases.get(name, name)
-
-    def has_synonym(self, tag: str, tags: Iterable[str]) -> bool:
-        """Whether another one of these tags means the same."""
-        names = self.synonyms
-        meant = names.get(tag, tag)
-        return meant in [names.get(other, other) for other in tags if other != tag]
-
-    @_part
-    def places(self) -> dict[str, int]:
-        """Tag → its place in the model, for learnt tags."""
-        learnt = self.model.learnt
-        return {tag: j for j, tag in enumerate(self.model.vocabulary) if learnt[j]}
-
-    @_part
     def _by_name(self) -> Ids:
         """The tracks whose files exist, in the order of their names."""
-        rows = self._present(track.c.path, track.c.title, track.c.artist, track.c.id)
+        rows = self._present(
+            track_table.c.path, track_table.c.title, track_table.c.artist, track_table.c.id
+        )
         rows = sorted(rows, key=lambda row: track_name(*row[:3]).casefold())
         return np.array([row.id for row in rows], np.int64)
 
@@ -284,74 +253,20 @@ class Snapshot:
         return [
             "\n".join([*(word or "" for word in words), track_name(path)]).casefold()
             for *words, path in self._present(
-                track.c.title, track.c.artist, track.c.album, track.c.path
+                track_table.c.title, track_table.c.artist, track_table.c.album, track_table.c.path
             )
         ]
 
     def _present(self, *columns: Any) -> Sequence[Any]:
-        query = sa.select(*columns).where(track.c.state == "present").order_by(track.c.id)
+        query = (
+            sa.select(*columns).where(track_table.c.state == "present").order_by(track_table.c.id)
+        )
         return self.library.fetch(query)
 
     @_part
-    def reached(self) -> Mask:
-        """(n_learnt, n) which tracks get each learnt tag from the model."""
-        found, least = self.predictions, packed(self.model.thresholds)
-        rows = np.zeros((len(self.places), len(found.ids)), bool)
-        for row, j in enumerate(self.places.values() if len(found.ids) else ()):
-            rows[row] = (found.steps[j] >= least[j]) & (found.steps[j] < 65535)
-        return rows
-
-    def write_thresholds(self, precision: float | None, owner: Owner | None = None) -> Floats:
-        """(n_tags,) the least probability at which each tag of the model is written, as trained."""
-        if self.model_id is None:
-            return np.empty(0, np.float32)
-        with self._lock:
-            if (precision, owner) not in self._write_thresholds:
-                model = self.library.models.get(self.model_id)
-                self._write_thresholds[precision, owner] = write_thresholds(model, precision, owner)
-            return self._write_thresholds[precision, owner]
-
-    @_part
-    def curves(self) -> list[PrecisionCurve]:
-        """The precision curves of the model in use, by place; empty if it has none."""
-        return precision_curves(self.library.models.get(self.model_id)) if self.model_id else []
-
-    def write_precision(self, precision: float | None) -> dict[str, float]:
-        """Tag → how often it is right above its threshold: the median estimate."""
-        thresholds, found = self.write_thresholds(precision), {}
-        for tag, place in self.places.items():
-            for curve in self.curves[place : place + 1]:
-                if (rank := curve.at(float(thresholds[place]))) is not None:
-                    found[tag] = float(curve.below(0.5)[rank])
-        return found
-
-    def not_reached(self, precision: float | None) -> dict[str, float | None]:
-        """Learnt tag that never reaches this precision → its best precision, as a lower bound."""
-        thresholds, found = self.write_thresholds(precision), dict[str, float | None]()
-        for tag, place in self.places.items():
-            if place >= len(thresholds) or thresholds[place] > 1:
-                bounds = [one.below() for one in self.curves[place : place + 1]]
-                found[tag] = max((float(one.max()) for one in bounds if len(one)), default=None)
-        return found
-
-    def shown(self, tag: str) -> str:
-        """How this library spells a tag."""
-        return self.spellings.get(tag, tag)
-
-    def kind(self, tag: str) -> str:
-        """The kind of a tag: genre, mood, instrument, voice, era, sound, own, or none."""
-        return kind_of(tag, self.kinds)
-
-    def owner(self, tag: str) -> Owner:
-        """Whose tag it is: learnt here, from the built-in model, or only people's."""
-        if (place := self.places.get(tag)) is None:
-            return "people"
-        return "own" if self.model.is_own[place] else "built-in"
-
-    def threshold(self, tag: str) -> float | None:
-        """The threshold of a tag; None if the model has not learnt it."""
-        place = self.places.get(tag)
-        return None if place is None else float(self.model.thresholds[place])
+    def holding(self) -> "Holding":
+        """Which tracks have each tag."""
+        return Holding.of(self)
 
     @property
     def _is_warm(self) -> bool:
@@ -371,14 +286,19 @@ class Snapshot:
         opinions = self.library.opinions.triples([track_id])
         return agreed_tags(opinions, self.library.genres()).get(track_id, {})
 
-    def columns(self, tags: Sequence[int]) -> tuple[Ids, Floats]:
-        """The tracks with predictions (n,), ascending, and those of some tags (n, len(tags))."""
+    def steps(self, columns: Sequence[int]) -> ModelPredictions:
+        """What the model says about all tracks, as stored, for some columns."""
         if not self._is_warm:
-            return self.library.predictions.columns(self.model.id, tags)
+            return self.library.predictions.matrix(self.model.id, columns)
         found = self.predictions
         if not len(found.ids):
-            return found.ids, np.empty((0, len(tags)), np.float32)
-        return found.ids, np.stack([unpacked(found.steps[j]) for j in tags]).T  # tag by tag
+            return ModelPredictions(found.ids, np.empty((len(columns), 0), "<u2"))
+        return ModelPredictions(found.ids, found.steps[columns])
+
+    def columns(self, tags: Sequence[int]) -> tuple[Ids, Floats]:
+        """The tracks with predictions (n,), ascending, and those of some tags (n, len(tags))."""
+        ids, steps = self.steps(tags)
+        return ids, unpacked(steps).T
 
     def trained_columns(self, tags: Places, ids: Ids) -> Iterable[Floats]:
         """The probabilities of tracks (n,), tag by tag, as the model was trained."""
@@ -398,11 +318,14 @@ class Snapshot:
 
     def features(self, ids: Ids, names: Container[str] = AUDIO_FEATURES) -> list[dict[str, float]]:
         """Audio feature → its value, for each track; empty if the model says nothing."""
-        places = {name: j for name, j in self.model.features.items() if name in names}
-        if not places:
+        columns = {name: j for name, j in self.tags.features.items() if name in names}
+        if not columns:
             return [{} for _ in ids]
-        P = self.probabilities(ids, [*places.values()])
-        return [{} if np.isnan(p).any() else dict(zip(places, p.tolist(), strict=True)) for p in P]
+        values = []
+        for p in self.probabilities(ids, [*columns.values()]):
+            known = {} if np.isnan(p).any() else dict(zip(columns, p.tolist(), strict=True))
+            values.append(known)
+        return values
 
     def search(
         self,
@@ -428,7 +351,14 @@ class Snapshot:
                     return SearchResult(hits[:limit], None, 0, 0, found.people_only)
             found = self.find(question)
             hits = self.page(found, offset, limit, shown_tags=shown_tags)
-        return SearchResult(hits, len(found.ids), offset, found.n_below, found.people_only)
+        return SearchResult(
+            hits=hits,
+            total=found.n_matching,
+            offset=offset,
+            n_below=found.n_below,
+            people_only=found.people_only,
+            n_other=found.n_other,
+        )
 
     def find(self, question: Question) -> Found:
         """All tracks that match a query; the result is cached."""
@@ -447,9 +377,9 @@ class Snapshot:
                 self._results.popitem(last=False)
         return found
 
-    def likely(self, text: str) -> Ids:
-        """The tracks that match a query with 50 % or more; without a query, all tracks."""
-        return self.find(Question(text.strip(), min_probability=0.5)).ids
+    def matching(self, text: str) -> Ids:
+        """The tracks that match a query; without a query, all tracks."""
+        return self.find(Question(text.strip())).matching
 
     def _make_comparable(self, question: Question) -> None:
         """Make sure that all tracks have the vectors that a query compares."""
@@ -457,19 +387,19 @@ class Snapshot:
         for one in named:
             self.library.tracks.get(one)
         if named or question.is_ordered_by_sound:
-            update_sound_vectors(self.library)
+            try_to_update_sound_vectors(self.library)
 
     def _by_sound(self, question: Question, found: Found) -> Found:
         """The path between two tracks through those found, or the first ones in a smooth order."""
         start, end, sounds = question.start, question.end, self.sounds
-        model = self.model.only(question.owner)
+        table = self.tags.only(question.owner)
         if not 2 <= question.stops <= MAX_STOPS:
             rule = f"A path or a smooth order must have 2 to {MAX_STOPS} tracks (-n)"
             raise DataError(f"{rule}, got {question.stops}.")
         if start is None and end is None:
-            first = found.rows(0, min(question.stops, len(found.ids)))
+            first = found.rows(0, min(question.stops, found.n_matching))
             heard = sounds.rows(found.ids[first])  # tracks without one come last
-            order = smooth_order(similarity_matrix(self, model, found.ids[first[heard]]))
+            order = smooth_order(similarity_matrix(self, table, found.ids[first[heard]]))
             rows = np.append(first[heard][order], np.delete(first, heard))
             return replace(found.only(rows), score=None)
         if start is None or end is None or start == end or (question.like or question.order):
@@ -477,19 +407,19 @@ class Snapshot:
                 "A path needs two different tracks, 'start' and 'end' (--from and --to), and no "
                 "'like' or 'order'."
             )
-        tagged = self.columns([0])[0]
-        ids, to_start = similarities(self, model, start, tagged)
-        _, to_end = similarities(self, model, end, tagged)
-        inside = np.flatnonzero(np.isin(ids, found.ids) & (ids != start) & (ids != end))
+        tagged = self.steps([0]).ids
+        ids, to_start = similarities(self, table, start, tagged)
+        _, to_end = similarities(self, table, end, tagged)
+        inside = np.flatnonzero(np.isin(ids, found.matching) & (ids != start) & (ids != end))
         apart = float(to_start[np.searchsorted(ids, end)])
         pool = inside[pool_between(to_start[inside], to_end[inside], apart)]
         chosen = np.array([start, *ids[pool], end])
-        matrix = similarity_matrix(self, model, chosen)
+        matrix = similarity_matrix(self, table, chosen)
         matrix[0, 1:] = to_start[[*pool, np.searchsorted(ids, end)]]  # people's tags count, too
         matrix[1:-1, -1] = to_end[pool]
         path = smoothest(matrix, question.stops)
         near = np.append(np.float32(1), matrix[path[:-1], path[1:]])
-        return Found(chosen[path], similarity=near, features=found.features)
+        return Found(ids=chosen[path], similarity=near, features=found.features)
 
     def _ranked(self, question: Question, present: Ids | None = None) -> Found:
         """The tracks among ``present`` that match a query; None: among all."""
@@ -513,40 +443,59 @@ class Snapshot:
         features = {*AUDIO_FEATURES} if question.features else {(order or "").removeprefix("-")}
         if not text and like is None and not question.predicted:
             if (ordered := self._by_feature(present, order)) is not None:
-                return Found(ordered[0], score=ordered[1], features=features)
+                return Found(ids=ordered[0], score=ordered[1], features=features)
             ids = self._ordered(self.ids if present is None else present, order)
-            return Found(ids, features=features)
-        model = self.model.only(question.owner)
-        ranked = rank(self, model, query, like, predicted=question.predicted)
+            return Found(ids=ids, features=features)
+        table = self.tags.only(question.owner)
+        ranked = rank(self, table, query, like, predicted=question.predicted)
         assert ranked.probability is not None
-        possible = ranked.probability > 0
+        assert ranked.holds is not None
+        possible, matches = ranked.probability > 0, ranked.holds
+        if question.min_probability is not None:
+            matches = possible & (ranked.probability >= question.min_probability)
         if present is not None:
-            possible &= np.isin(ranked.ids, present, assume_unique=True)
-        enough = possible & (ranked.probability >= question.min_probability)
-        found = ranked.only(np.flatnonzero(enough))
-        if order == "likeness":
-            found.score = found.similarity
-        elif order in ("name", "added"):
-            rows = np.searchsorted(found.ids, self._ordered(found.ids, order))
-            found = replace(found.only(rows), score=None)
-        elif (ordered := self._by_feature(found.ids, order)) is not None:
-            found.score = ordered[1]
-        found.n_below = int(possible.sum() - enough.sum())
+            is_present = np.isin(ranked.ids, present, assume_unique=True)
+            possible, matches = possible & is_present, matches & is_present
+        if question.min_probability is None:
+            found = ranked.only(np.flatnonzero(possible | matches))
+        else:
+            found = replace(ranked.only(np.flatnonzero(matches)), holds=None)
+        if present is not None:
+            found.n_below = int((possible & ~matches).sum())
+            found.n_other = len(present) - int((possible | matches).sum())
+        found = self._in_order(found, order)
         found.features |= features
         if query is None:
             found.probability = None
         return found
 
+    def _in_order(self, found: Found, order: str | None) -> Found:
+        """Tracks in an order, or with the scores for it; those that match come first."""
+        if order in ("name", "added"):
+            rows = np.searchsorted(found.ids, self._ordered(found.ids, order))
+            if found.holds is not None:
+                rows = rows[np.argsort(~found.holds[rows], kind="stable")]
+            return replace(found.only(rows), score=None)
+        if order == "likeness":
+            found.score = found.similarity
+        elif (ordered := self._by_feature(found.ids, order)) is not None:
+            found.score = ordered[1]
+        if found.holds is not None and found.score is not None:
+            ahead = np.float32(MATCHING_FIRST) * found.holds.astype(np.float32)
+            found.score = found.score + ahead
+        return found
+
     def parsed(self, text: str) -> Query:
         """The query that a text means; it may exclude a common tag that no track has."""
         with suppress(UnknownTagError):  # other words for tags are looked up only if needed
-            return parse(text, self.known)
+            return parse(text, self.tags.names)
         try:
-            return parse(text, self.known, self.aliases)
+            return parse(text, self.tags.names, self.tags.aliases)
         except UnknownTagError:
             with suppress(UnknownTagError):
-                query = parse(text, self.known.union(self.library.kinds()), self.aliases)
-                if query.wanted() <= self.known:
+                names = self.tags.names.union(self.tags.facts.kinds)
+                query = parse(text, names, self.tags.aliases)
+                if query.wanted() <= self.tags.names:
                     return query
             raise
 
@@ -569,10 +518,10 @@ class Snapshot:
         """Tracks (n,), or all that have the audio feature, ordered by it, and its values, (n,)."""
         if order is None or (feature := order.removeprefix("-")) not in AUDIO_FEATURES:
             return None
-        known, P = self.columns([feature_place(self.model, feature)])
+        known, P = self.columns([feature_column(self.tags, feature)])
         ids = known if ids is None else ids
         here = np.isin(ids, known, assume_unique=True)
-        score = np.full(len(ids), -np.inf, np.float32)  # tracks without it come last
+        score = np.full(len(ids), NO_VALUE, np.float32)
         score[here] = P[np.searchsorted(known, ids[here]), 0] * (1 if feature == order else -1)
         return ids, score
 
@@ -580,65 +529,117 @@ class Snapshot:
         """Some tracks of a result."""
         rows = found.rows(offset, offset + limit)
         ids = found.ids[rows]
-
-        def part(values: NDArray[Any] | None) -> list[Any]:
-            return [None] * len(ids) if values is None else values[rows].tolist()
-
-        sources = [None if code is None else SOURCES[code] for code in part(found.sources)]
-        tags = [{name: float(p[row]) for name, p in found.tags.items()} for row in rows]
-        shown: list[Any] = self.shown_tags(ids) if shown_tags else [[] for _ in ids]
+        tags = self.shown_tags(ids) if shown_tags else [[] for _ in ids]
         values = self.features(ids, found.features)
-        columns = (part(found.probability), part(found.similarity), sources, tags, shown, values)
-        return [Hit(*row) for row in zip(self.library.tracks.many(ids), *columns, strict=True)]
+        hits = []
+        for i, track in enumerate(self.library.tracks.many(ids)):
+            row = rows[i]
+            hit = Hit(
+                track=track,
+                probability=_value(found.probability, row),
+                similarity=_value(found.similarity, row),
+                holds=found.holds is None or bool(found.holds[row]),
+                source=None if found.sources is None else SOURCES[found.sources[row]],
+                tags={name: float(p[row]) for name, p in found.tags.items()},
+                shown_tags=tags[i],
+                features=values[i],
+            )
+            hits.append(hit)
+        return hits
 
     def shown_tags(self, ids: Ids) -> list[list[TrackTag]]:
-        """The most telling tags of tracks: people's, then the model's (`Tagger.telling`)."""
-        probabilities = self.predictions.rows(ids)
-        places = np.array(list(self.places.values()), np.intp)
-        found = []
-        for number, p in zip(ids.tolist(), probabilities, strict=True):
-            said = self.verdicts.of_track(number)
-            has = [tag for tag, holds in said.items() if holds]
-            tags = [TrackTag(tag, self.shown(tag), 1.0, "people") for tag in has[:N_SHOWN_TAGS]]
-            if self.tagger is not None and len(places) and len(p):
-                reached = places[p[places] >= self.model.thresholds[places]]
-                for j in reached[np.argsort(-self.tagger.telling(p)[reached], kind="stable")]:
-                    tag = self.model.vocabulary[j]
-                    if len(tags) == N_SHOWN_TAGS:
-                        break
-                    if tag not in said and not self.has_synonym(tag, has):
-                        tags.append(TrackTag(tag, self.shown(tag), float(p[j]), "model"))
-            found.append(tags)
-        return found
+        """The first tags of tracks: people's, then the model's that tell most about each."""
+        steps = self.predictions.steps_of(ids)
+        return [self._shown_tags_of(id, row) for id, row in zip(ids.tolist(), steps, strict=True)]
+
+    def _shown_tags_of(self, track_id: int, steps: Steps) -> list[TrackTag]:
+        said = self.verdicts.of_track(track_id)
+        shown = []
+        for name, holds in said.items():
+            tag = self.tags[name]
+            if holds and not tag.hidden:
+                shown.append(TrackTag(name, tag.spelling, 1.0, "people"))
+        if len(shown) < N_SHOWN_TAGS:
+            for tag, p in self._predicted_tags(steps):
+                if tag.name not in said and self.tags.holds(tag, said, p):
+                    shown.append(TrackTag(tag.name, tag.spelling, p, "model"))
+                if len(shown) == N_SHOWN_TAGS:
+                    break
+        return shown[:N_SHOWN_TAGS]
+
+    def _predicted_tags(self, steps: Steps) -> Iterator[tuple[Tag, float]]:
+        """The tags whose threshold a track's stored probabilities (n_tags,) reach, in order."""
+        if self.tagger is None or not len(steps) or not self.tags.predicted:
+            return
+        reached = np.flatnonzero(self.tags.reached(steps)).tolist()
+        p = unpacked(steps)
+        gain = self.tagger.information_gain(p)
+        tags = [self.tags.predicted[row] for row in reached]
+        for tag in sorted(tags, key=lambda tag: -gain[tag.place]):
+            yield tag, float(p[tag.place])
 
     def facets(self, found: Found) -> list[Facet]:
-        """The tags in a result, given by people or predicted, the most common first."""
-        ids = np.sort(found.ids)
-        here = np.isin(self.predictions.ids, ids, assume_unique=True)
-        counts = {
-            tag: int(np.count_nonzero(self.reached[row] & here))
-            for row, tag in enumerate(self.places)
-        }
-        if len(self.verdicts.tracks):
-            for tag, n in self._people_add(np.isin(self.verdicts.tracks, ids)).items():
-                counts[tag] = counts.get(tag, 0) + n
-        best = sorted(((tag, n) for tag, n in counts.items() if n > 0), key=lambda x: (-x[1], x[0]))
-        return [Facet(tag, self.shown(tag), self.kind(tag), n) for tag, n in best]
+        """The tags of a result's tracks, the most common first."""
+        facets = []
+        for name, n in self.holding.counts(found.matching).items():
+            tag = self.tags[name]
+            if n and not tag.hidden:
+                facets.append(Facet(name, tag.spelling, tag.kind, n))
+        return sorted(facets, key=lambda facet: (-facet.n, facet.tag))
 
-    def _people_add(self, chosen: Mask) -> dict[str, int]:
-        """Tag → how many ``chosen`` rows people gave it, less those for which it was predicted."""
-        table, found = self.verdicts, self.predictions
-        rank_of = {tag: row for row, tag in enumerate(self.places)}
-        row_of = np.array([rank_of.get(name, -1) for name in table.names], np.intp)
-        tags, tracks, holds = table.tags[chosen], table.tracks[chosen], table.holds[chosen]
-        guessed = np.zeros(len(tags), bool)
-        if len(found.ids) and len(self.places):
-            at, there = places_in(found.ids, tracks)
-            modelled = (row_of[tags] >= 0) & there
-            guessed = modelled & self.reached[np.maximum(row_of[tags], 0), at]
-        change = np.bincount(tags, holds.astype(int) - guessed.astype(int), len(table.names))
-        return {
-            name: int(n)
-            for name, n in zip(table.names, change, strict=True)
-            if n and name not in self.hidden
-        }
+
+@dataclass(frozen=True, eq=False)
+class Holding:
+    """Which tracks have each tag, as `Tag.holds` says."""
+
+    ids: Ids  # (n,) the present tracks, ascending
+    predicted: tuple[str, ...]  # the tags that the model gives
+    matrix: Mask  # (n_predicted, n) which tracks have them
+    by_people: Mask  # (n_rows,) which rows of the verdicts give a tag to one of these tracks
+    verdicts: VerdictTable
+
+    @classmethod
+    def of(cls, snapshot: Snapshot) -> "Holding":
+        """That of a state of a library."""
+        ids, verdicts, table = snapshot.ids, snapshot.verdicts, snapshot.tags
+        rows, known = places_in(snapshot.predictions.ids, ids)
+        matrix = np.zeros((len(table.predicted), len(ids)), bool)
+        for row, tag in enumerate(table.predicted):
+            steps = aligned(snapshot.predictions.steps[tag.place], rows, known)
+            agreed = verdicts.agreement(tag.name)
+            no = [agreed.no]
+            no += [verdicts.agreement(name).yes for name in table.synonyms_of(tag.name)]
+            yes_places = places_of(agreed.yes, ids)
+            matrix[row] = tag.holding(steps, yes_places, places_of(np.concatenate(no), ids))
+        _, present = places_in(ids, verdicts.tracks)
+        names = tuple(tag.name for tag in table.predicted)
+        return cls(ids, names, matrix, verdicts.holds & present, verdicts)
+
+    def counts(self, ids: Ids) -> dict[str, int]:
+        """Tag → how many of these tracks have it."""
+        ids = np.sort(ids)
+        chosen = places_in(ids, self.ids)[1]
+        by_people = self._count_people(places_in(ids, self.verdicts.tracks)[1])
+        predicted = [int(np.count_nonzero(row & chosen)) for row in self.matrix]
+        return by_people | dict(zip(self.predicted, predicted, strict=True))
+
+    @cached_property
+    def people(self) -> dict[str, int]:
+        """Tag → how many tracks people agree have it."""
+        return self._count_people(np.ones(len(self.verdicts.tracks), bool))
+
+    @cached_property
+    def all(self) -> dict[str, int]:
+        """Tag → how many tracks have it."""
+        predicted = np.count_nonzero(self.matrix, axis=1).tolist()
+        return self.people | dict(zip(self.predicted, predicted, strict=True))
+
+    def _count_people(self, chosen: Mask) -> dict[str, int]:
+        """Tag → how many of these rows of the verdicts give it to a present track."""
+        tags = self.verdicts.tags[chosen & self.by_people]
+        counts = np.bincount(tags, minlength=len(self.verdicts.names)).tolist()
+        return {name: n for name, n in zip(self.verdicts.names, counts, strict=True) if n}
+
+
+def _value(column: NDArray[Any] | None, row: int) -> float | None:
+    return None if column is None else float(column[row])

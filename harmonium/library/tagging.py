@@ -1,23 +1,26 @@
 """Tags files, in the library or not, with the model in use; people's tags help infer others."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
 import numpy as np
 
-from harmonium.arrays import Floats, Places
-from harmonium.audio.decoding import find_audio
+from harmonium.arrays import Floats
+from harmonium.audio.folders import find_audio
 from harmonium.errors import DataError, LibraryError
 from harmonium.files import absolute_path, user_cache_folder
 from harmonium.library.library import Library, Progress
+from harmonium.library.model.builtin import builtin_model, use_builtin
+from harmonium.library.model.tag_table import Tag, TagTable
+from harmonium.library.model.tagger import Tagger, current_model
 from harmonium.library.snapshot import TrackTag
 from harmonium.library.store.database import batches
-from harmonium.library.store.models import Owner
-from harmonium.library.store.opinions import agreed_tags
+from harmonium.library.store.models import Owner, StoredModel
+from harmonium.library.store.predictions import packed
 from harmonium.library.store.tracks import Track
-from harmonium.library.tagger import Tagger, builtin_model, current_model, use_builtin
+from harmonium.library.verdicts import agreed_tags
 
 if TYPE_CHECKING:
     from harmonium.audio.extraction import FileFeatures
@@ -37,7 +40,7 @@ class TaggedFile:
     given: dict[str, bool]  # tag → whether it holds, given by the caller; overrides what people say
     probabilities: Floats = field(repr=False)  # (n_tags,)
     tagger: Tagger = field(repr=False)
-    spellings: Mapping[str, str] = field(repr=False)
+    table: TagTable = field(repr=False)
 
     @property
     def features(self) -> dict[str, float]:
@@ -45,39 +48,45 @@ class TaggedFile:
         return {name: float(self.probabilities[j]) for name, j in self.tagger.features.items()}
 
     def tags(self, top: int | None = None, min_probability: float | None = None) -> list[TrackTag]:
-        """Its tags: what is known first, then the model's, the most telling first.
+        """Its tags: what is known first, then the model's, those that tell most about it first.
 
-        The model's tags are those that reach their thresholds, the ``top`` most telling ones, or
-        those with at least ``min_probability``.
+        The model's tags are those that it has (`Tag.holds`), the ``top`` first ones, or those with
+        at least ``min_probability``.
         """
-        tagger, p, spelt = self.tagger, self.probabilities, self.spellings
         known = self.given | self.said | self.given  # in this order; given tags count most
-        found = [
-            TrackTag(tag, spelt.get(tag, tag), 1.0, "given" if tag in self.given else "people")
-            for tag, holds in known.items()
-            if holds
-        ]
-        for j in chosen_places(tagger, p, top, min_probability).tolist():
-            tag, source = tagger.tags[j], "model" if tagger.is_own[j] else "built-in"
-            if tag not in known:
-                precision = tagger.precision(j, float(p[j]))
-                found.append(TrackTag(tag, spelt.get(tag, tag), float(p[j]), source, precision))
-        return found
+        tags = []
+        for name, holds in known.items():
+            if holds:
+                source = "given" if name in self.given else "people"
+                tags.append(TrackTag(name, self.table[name].spelling, 1.0, source))
+        for tag, p in self.predicted(top, min_probability):
+            if tag.name not in known:
+                source = "built-in" if tag.owner == "built-in" else "model"
+                precision = tag.precision_from(p)
+                tags.append(TrackTag(tag.name, tag.spelling, p, source, precision))
+        return tags
+
+    def predicted(
+        self, top: int | None = None, min_probability: float | None = None
+    ) -> list[tuple[Tag, float]]:
+        """The model's tags with their probabilities, as in `tags`, whatever is known about them."""
+        known = self.given | self.said | self.given
+        p = self.probabilities
+        tags = list(self.table.predicted)
+        if top is None and min_probability is None:
+            reached = np.flatnonzero(self.table.reached(packed(p))).tolist()
+            tags = [tags[i] for i in reached if self.table.predicts(tags[i], known, 1.0)]
+        else:
+            least = max(min_probability or 0, 1e-6)
+            tags = [tag for tag in tags if tag.place < len(p) and p[tag.place] >= least]
+        gain = self.tagger.information_gain(p)
+        tags = sorted(tags, key=lambda tag: -gain[tag.place])[:top]
+        return [(tag, float(p[tag.place])) for tag in tags]
 
     @property
     def is_music(self) -> bool:
         """Whether it sounds like music; silence, noise and speech do not."""
         return self.tagger.is_music(self.probabilities)
-
-
-def chosen_places(
-    tagger: Tagger, p: Floats, top: int | None = None, min_probability: float | None = None
-) -> Places:
-    """Places of the chosen tags, the most telling first, from probabilities (n_tags,)."""
-    by_threshold = top is None and min_probability is None
-    least = tagger.thresholds if by_threshold else max(min_probability or 0, 1e-6)
-    chosen = np.flatnonzero((p >= least) & tagger.learnt)
-    return chosen[np.argsort(-tagger.telling(p)[chosen], kind="stable")][:top]
 
 
 @dataclass(frozen=True)
@@ -111,9 +120,10 @@ def tags_over_time(
     file: BinaryIO | None = None,
 ) -> TagsOverTime:
     """Like `Library.over_time`; ``file`` is the file if it is already open."""
-    from harmonium.audio.extraction import features_over_time
+    from harmonium.audio.over_time import features_over_time
 
-    tagger, path = _tagger(library), _music_files(library, [named])[0]
+    tagger, table = _tagger(library)
+    path = _music_files(library, [named])[0]
     asked = None if tag is None else [tagger.place(tag)]
     track = None if library is None else library.tracks.find(absolute_path(path))
     extractor, key = extractor_named(tagger.extractor), track.sound if track else ""
@@ -122,18 +132,27 @@ def tags_over_time(
     )
     P = tagger.probabilities(X, music_only=False).astype(np.float64).round(3)
     mean = P.mean(axis=0)
-    likely = tagger.learnt & ((mean >= UNLIKELY) | (tagger.thresholds <= P).any(axis=0))
-    chosen = asked or sorted(np.flatnonzero(likely).tolist(), key=lambda j: -mean[j])
+    likely = [
+        tag.place
+        for tag in table.predicted
+        if mean[tag.place] >= UNLIKELY or any(tag.reached(p) for p in P[:, tag.place].tolist())
+    ]
+    chosen = asked or sorted(likely, key=lambda j: -mean[j])
     begins, ends = times.T.astype(np.float64).round(3).tolist()
     return TagsOverTime(begins, ends, {tagger.tags[j]: P[:, j].tolist() for j in chosen})
 
 
-def _tagger(library: Library | None, owner: Owner | None = None) -> Tagger:
-    """The model in use for tags of an owner, or the built-in one."""
+def _tagger(library: Library | None, owner: Owner | None = None) -> tuple[Tagger, TagTable]:
+    """The model in use for tags of an owner, or the built-in one; and its tags."""
     model = None if library is None else use_builtin(library)
-    if model is None or (owner == "built-in" and model.is_own.all()):
+    if model is None or (owner == "built-in" and _is_all_own(model)):
         model = builtin_model()
-    return Tagger(model.only(owner), library)
+    table = TagTable.of_builtin() if library is None else TagTable.of_library(library, model)
+    return Tagger(model, library), table.only(owner)
+
+
+def _is_all_own(model: StoredModel) -> bool:
+    return all(output.source != "built-in" for output in model.outputs)
 
 
 def tag_files(
@@ -150,7 +169,7 @@ def tag_files(
 
     ``lowest`` as in `Tagger.probabilities`.
     """
-    tagger = _tagger(library, owner)
+    tagger, table = _tagger(library, owner)
     given = read_known(known or "", tagger)
     paths = _music_files(library, named)
     tracks: dict[str, Track] = {}
@@ -184,12 +203,19 @@ def tag_files(
     settled = [({} if sound_only else own) | given for own in agreed]
     Y = np.array([[holds.get(tag, np.nan) for tag in tagger.tags] for holds in settled], np.float32)
     P = tagger.probabilities(np.stack([vectors[path] for path in paths]), Y, lowest=lowest)
-    spelt = {} if library is None else library.spellings()
-    rows = zip(paths, agreed, P, strict=True)
-    return TaggedFiles(
-        [TaggedFile(path, tracks.get(path), own, given, p, tagger, spelt) for path, own, p in rows],
-        failures,
-    )
+    files = [
+        TaggedFile(
+            path=path,
+            track=tracks.get(path),
+            said=own,
+            given=given,
+            probabilities=p,
+            tagger=tagger,
+            table=table,
+        )
+        for path, own, p in zip(paths, agreed, P, strict=True)
+    ]
+    return TaggedFiles(files, failures)
 
 
 def read_known(text: str, tagger: Tagger) -> dict[str, bool]:
@@ -218,14 +244,24 @@ def extractor_named(key: str) -> "Extractor":
 
 def stored_tags(library: Library, owner: Owner | None = None) -> Iterator[TaggedFile]:
     """All present tracks that the model in use has tagged, with their stored predictions."""
-    tagger = Tagger(current_model(library).only(owner), library)
-    tagged, _ = library.predictions.columns(tagger.id, [0])
-    tree, spelt = library.genres(), library.spellings()
-    for some in batches(np.intersect1d(tagged, library.tracks.ids()).tolist()):
-        P = library.predictions.probabilities(tagger.id, some)[:, : len(tagger.tags)]
-        said = agreed_tags(library.opinions.triples(some), tree)
-        for track, p in zip(library.tracks.many(some), P, strict=True):
-            yield TaggedFile(track.path, track, said.get(track.id, {}), {}, p, tagger, spelt)
+    model = current_model(library)
+    tagger = Tagger(model, library)
+    table = TagTable.of_library(library, model).only(owner)
+    tagged = library.predictions.matrix(tagger.id, [0]).ids
+    tree = library.genres()
+    for page in batches(np.intersect1d(tagged, library.tracks.ids()).tolist()):
+        P = library.predictions.probabilities(tagger.id, page)[:, : len(tagger.tags)]
+        said = agreed_tags(library.opinions.triples(page), tree)
+        for track, p in zip(library.tracks.many(page), P, strict=True):
+            yield TaggedFile(
+                path=track.path,
+                track=track,
+                said=said.get(track.id, {}),
+                given={},
+                probabilities=p,
+                tagger=tagger,
+                table=table,
+            )
 
 
 def _music_files(library: Library | None, named: Sequence[str | Path]) -> list[str]:
@@ -239,7 +275,7 @@ def _music_files(library: Library | None, named: Sequence[str | Path]) -> list[s
             elif library is None:
                 raise LibraryError("There is no library to look it up in, either.")
             else:
-                paths.append(Path(library.tracks.resolve(str(one)).path))
+                paths.append(Path(library.track(str(one)).path))
         except LibraryError as error:
             raise LibraryError(f"There is no file {str(one)!r}. {error}") from None
     files, _, _ = find_audio(paths)

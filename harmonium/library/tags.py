@@ -1,4 +1,4 @@
-"""The tags of a library: how well each is known, which go together, and why a track has one.
+"""The tags of a library: how well each is known, and which go together.
 
 How much two tags i and j attract each other, if nothing else is known, is what their log-odds gain
 when both hold: with the hidden units summed out,
@@ -6,34 +6,29 @@ when both hold: with the hidden units summed out,
     J_ij = Σ_h f(U_hi + U_hj) - f(U_hi) - f(U_hj) + f(0)   with f(u) = log (1 + e^{c_h + u})
 
 On the map, tags that attract the same other tags are near each other: t-SNE of the rows of J.
-
-Why a track has a tag is explained in log-odds, starting from how common the tag is. The sound adds
-what leads from there to the probability by sound alone. What a known tag adds depends on which
-others are already known, so it is the mean over all orders in which they could become known (the
-Shapley value), or over `N_ORDERS` random orders and their reverses if more than `MAX_EXACT` tags
-are known. Either way the parts add up to the log-odds of the probability.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import permutations
 from typing import Any, Literal
 
 import numpy as np
 import polars as pl
 import scipy.sparse as sp
 
+from harmonium import logistic
 from harmonium.arrays import Doubles, Floats, Ids
 from harmonium.errors import DataError
-from harmonium.estimators.model_files import sigmoid
-from harmonium.estimators.pairs import relations, suggestions, with_counts
-from harmonium.library.answers import observed_track
+from harmonium.estimators.related_tags import relations, suggestions, with_counts
 from harmonium.library.library import Library
-from harmonium.library.search import unknown_tag
+from harmonium.library.model.builtin import builtin_model, use_builtin
+from harmonium.library.model.evidence import Quality
+from harmonium.library.model.odds import log_odds
+from harmonium.library.model.tag_table import Tag
+from harmonium.library.model.tagger import Tagger
 from harmonium.library.snapshot import Hit, Snapshot
 from harmonium.library.store.models import Owner
-from harmonium.library.store.opinions import with_kinds
-from harmonium.library.tagger import Tagger, builtin_model, log_odds, use_builtin
+from harmonium.library.verdicts import with_implied_genres
 
 MAX_TRACKS = 8  # tracks of each list of a tag
 MAX_RELATED = 8  # tags that a tag makes likely, and as many that it makes unlikely
@@ -41,8 +36,6 @@ MIN_PEOPLE = 3  # with fewer, one person's files may have the genres while the p
 LINKS_EACH = 2  # links on the map from a tag to those that it attracts most
 MAX_LINKS_AGAINST = 30  # links on the map between tags that push each other away
 MIN_TAGS_SPREAD = 8  # tags needed for t-SNE; fewer go on a circle
-MAX_EXACT = 5  # all orders are tried up to this number of known tags
-N_ORDERS = 4
 
 
 @dataclass(frozen=True)
@@ -56,31 +49,40 @@ class TagEntry:
     auc: float | None  # for held-out tracks
     examples: int  # tracks that the model learnt it from; for a built-in tag, other music
     people: int  # tracks that have it, as people agree
-    predicted: int  # tracks that the model gives it
-    threshold: float | None
-    precision: float | None
-    recall: float | None
+    predicted: int  # other tracks that have it, since the model gives it to them
+    threshold: float | None  # from which probability
+    precision: float | None  # of held-out tracks that reach the threshold, the share that have it
+    recall: float | None  # of held-out tracks that have it, the share that reach the threshold
     hidden: bool
+    quality: str | None  # good, fair or poor, by precision and recall
 
 
 def list_tags(snapshot: Snapshot) -> list[TagEntry]:
     """All tags that people gave or the model has learnt, the most used first."""
-    table = snapshot.verdicts
-    said = np.bincount(table.tags[table.holds], minlength=len(table.names)).tolist()
-    people = {name: n for name, n in zip(table.names, said, strict=True) if n}
-    predicted = dict(zip(snapshot.places, snapshot.reached.sum(axis=1).tolist(), strict=True))
-    own = {tag["tag"]: tag for tag in snapshot.model.report.get("tags", [])}
-    built_in = own
-    if not snapshot.model.is_own.all():
-        built_in = {tag["tag"]: tag for tag in builtin_model().report["tags"]}
-    found = []
-    for tag in dict.fromkeys([*people, *predicted, *snapshot.hidden]):
-        report = (built_in if snapshot.owner(tag) == "built-in" else own).get(tag, {})
-        about = (tag, snapshot.shown(tag), snapshot.kind(tag), snapshot.owner(tag))
-        n = (int(report.get("examples") or 0), people.get(tag, 0), predicted.get(tag, 0))
-        good = (snapshot.threshold(tag), report.get("precision"), report.get("recall"))
-        found.append(TagEntry(*about, report.get("auc"), *n, *good, tag in snapshot.hidden))
-    return sorted(found, key=lambda one: (-one.people, -one.predicted, one.tag))
+    holding = snapshot.holding
+    listed = {*holding.people, *holding.predicted, *snapshot.tags.facts.hidden}
+    entries = [_entry(snapshot, snapshot.tags[name]) for name in listed]
+    return sorted(entries, key=lambda entry: (-entry.people, -entry.predicted, entry.tag))
+
+
+def _entry(snapshot: Snapshot, tag: Tag) -> TagEntry:
+    people = snapshot.holding.people.get(tag.name, 0)
+    quality = tag.quality or Quality()
+    return TagEntry(
+        tag=tag.name,
+        shown=tag.spelling,
+        kind=tag.kind,
+        owner=tag.owner,
+        auc=quality.auc,
+        examples=quality.examples,
+        people=people,
+        predicted=snapshot.holding.all.get(tag.name, people) - people,
+        threshold=tag.threshold if tag.predicted else None,
+        precision=quality.precision,
+        recall=quality.recall,
+        hidden=tag.hidden,
+        quality=quality.word,
+    )
 
 
 @dataclass(frozen=True)
@@ -93,12 +95,15 @@ class Relation:
     probability_without: float
 
 
+CurvePoint = dict[Literal["threshold", "precision", "low", "recall"], float]
+
+
 @dataclass(frozen=True)
 class TagDetail(TagEntry):
     """A tag with everything known about it."""
 
-    curve: list[dict[Literal["threshold", "precision", "low", "recall"], float]]
-    """Precision, its lower bound, and recall at each threshold."""
+    curve: list[CurvePoint]
+    """Precision, its lower bound, and recall at each threshold, among them the tag's own."""
     related: list[Relation]
     surest: list[Hit]  # the most probable tracks for which people leave it open
     doubtful: list[Hit]  # the tracks nearest to its threshold
@@ -107,41 +112,56 @@ class TagDetail(TagEntry):
 
 def tag_detail(snapshot: Snapshot, tag: str) -> TagDetail:
     """Everything known about a tag, in any spelling; an `UnknownTagError` if it does not exist."""
-    name = snapshot.name(tag)
-    entry = next((one for one in list_tags(snapshot) if one.tag == name), None)
-    if entry is None:
-        raise unknown_tag(tag, snapshot.known)
-    place, tagger = snapshot.places.get(name), snapshot.tagger
-    if place is None or tagger is None:
+    found = snapshot.tags.find(tag)
+    entry = _entry(snapshot, found)
+    tagger = snapshot.tagger
+    if not found.predicted or tagger is None:
         return TagDetail(**vars(entry), curve=[], related=[], surest=[], doubtful=[], surprising=[])
-    ids, P = snapshot.columns([place])
-    p = _held_out(tagger, place, ids, P[:, 0])
+    ids, P = snapshot.columns([found.place])
+    p = _held_out(tagger, found.place, ids, P[:, 0])
     present = np.isin(ids, snapshot.ids, assume_unique=True)
-    agreed = snapshot.verdicts.agreement(name)
+    agreed = snapshot.verdicts.agreement(found.name)
     yes, no = np.isin(ids, agreed.yes), np.isin(ids, agreed.no)
     left_open = present & ~yes & ~no
-    doubt = np.abs(log_odds(p) - log_odds(snapshot.model.thresholds[[place]]))
+    threshold = np.array([found.threshold], np.float32)
+    doubt = np.abs(log_odds(p) - log_odds(threshold))
     surprise = np.where(yes, 1 - p, np.where(no, p, 0)) * present
-    curves = tagger.curves[place : place + 1]
+    is_known = found.name in tagger.tags
     return TagDetail(
         **vars(entry),
-        curve=[
-            {"threshold": level, "precision": share, "low": low, "recall": recall}
-            for one in curves
-            for level, share, low, recall in np.stack(
-                [one.thresholds, one.precision, one.below(), one.recall], axis=1
-            ).tolist()
-        ],
-        related=related(tagger, None, name, MAX_RELATED) if name in tagger.tags else [],
-        surest=_tracks(snapshot, ids, p, np.where(left_open, p, -np.inf)),
-        doubtful=_tracks(snapshot, ids, p, np.where(left_open, -doubt, -np.inf)),
-        surprising=_tracks(snapshot, ids, p, np.where(surprise > 0.5, surprise, -np.inf)),
+        curve=_curve(found),
+        related=related(tagger, None, found.name, MAX_RELATED) if is_known else [],
+        surest=_tracks(snapshot, found, ids, p, np.where(left_open, p, -np.inf)),
+        doubtful=_tracks(snapshot, found, ids, p, np.where(left_open, -doubt, -np.inf)),
+        surprising=_tracks(snapshot, found, ids, p, np.where(surprise > 0.5, surprise, -np.inf)),
     )
+
+
+def _curve(tag: Tag) -> list[CurvePoint]:
+    """The tag's precision and recall at each threshold, and at its own as `Quality` says."""
+    curve, quality = tag.curve, tag.quality
+    if curve is None:
+        return []
+    columns = np.stack([curve.thresholds, curve.precision, curve.bound, curve.recall], axis=1)
+    points: list[CurvePoint] = [
+        {"threshold": threshold, "precision": precision, "low": low, "recall": recall}
+        for threshold, precision, low, recall in columns.tolist()
+        if threshold != tag.threshold
+    ]
+    rank = None if tag.threshold is None else curve.at(tag.threshold)
+    if tag.threshold is not None and rank is not None and quality is not None:
+        own: CurvePoint = {"threshold": tag.threshold, "low": float(curve.bound[rank])}
+        own["precision"] = float(curve.precision[rank])
+        own["recall"] = float(curve.recall[rank])
+        if quality.precision is not None and quality.recall is not None:
+            own["precision"], own["recall"] = quality.precision, quality.recall
+        points.append(own)
+    return sorted(points, key=lambda point: -point["threshold"])
 
 
 def _held_out(tagger: Tagger, place: int, ids: Ids, p: Floats) -> Floats:
     """Probabilities; held-out ones for tracks that the model was trained on."""
-    if "held_out.ids" not in tagger.arrays:
+    if tagger.held_out is None:
         return p
     known, held_out = tagger.held_out
     if place >= held_out.shape[1]:
@@ -152,12 +172,22 @@ def _held_out(tagger: Tagger, place: int, ids: Ids, p: Floats) -> Floats:
     return p
 
 
-def _tracks(snapshot: Snapshot, ids: Ids, p: Floats, score: Floats | Doubles) -> list[Hit]:
+def _tracks(
+    snapshot: Snapshot, tag: Tag, ids: Ids, p: Floats, score: Floats | Doubles
+) -> list[Hit]:
+    """The tracks with the highest scores (n,), which have the probabilities ``p`` (n,)."""
     rows = np.argsort(-score, kind="stable")[:MAX_TRACKS]
     rows = rows[np.isfinite(score[rows])]
     tracks, tags = snapshot.library.tracks.many(ids[rows]), snapshot.shown_tags(ids[rows])
     return [
-        Hit(track, float(p[row]), None, "model", shown_tags=shown)
+        Hit(
+            track=track,
+            probability=float(p[row]),
+            similarity=None,
+            holds=tag.reached(float(p[row])),
+            source="model",
+            shown_tags=shown,
+        )
         for track, row, shown in zip(tracks, rows, tags, strict=True)
     ]
 
@@ -175,14 +205,14 @@ def tagger_and_said(library: Library | None) -> tuple[Tagger, sp.csr_array | Non
     """The model in use, or else the built-in one; and what people said, from `said_together`."""
     tagger = Tagger((library and use_builtin(library)) or builtin_model())
     if library is not None:
-        tagger.aliases.update(library.renamed_tags())
+        tagger.aliases.update(library.tags.renamed())
     return tagger, library and said_together(library, tagger.tags)
 
 
 def said_together(library: Library, tags: Sequence[str]) -> sp.csr_array:
     """Which of these tags each person gave to each track of theirs, (n_pairs, n_tags)."""
     # Fewer than `MIN_PEOPLE` count as one.
-    opinions = with_kinds(library.opinions.triples(), library.genres())
+    opinions = with_implied_genres(library.opinions.triples(), library.genres())
     if opinions["person"].n_unique() < MIN_PEOPLE:
         opinions = opinions.with_columns(person=pl.lit("all"))
     pairs = opinions.select("person", "track_id").unique(maintain_order=True).with_row_index("row")
@@ -249,31 +279,32 @@ class TagMap:
 def tag_map(snapshot: Snapshot) -> TagMap:
     """The map of the tags that the model in use has learnt; the same for the same model."""
     tagger = snapshot.needed_tagger()
-    names = [tag for tag in snapshot.places if tag in tagger.tags]
-    if not names:
+    mapped = [tag for tag in snapshot.tags.predicted if tag.name in tagger.tags]
+    if not mapped:
         return TagMap([], [])
-    places = [tagger.tags.index(tag) for tag in names]
+    names = [tag.name for tag in mapped]
+    places = [tagger.tags.index(name) for name in names]
     total, count = np.zeros((2, len(tagger.tags), len(tagger.tags)))
     for here, U, c in tagger.weights():
         total[np.ix_(here, here)] += pairwise_pull(U, c)
         count[np.ix_(here, here)] += 1
     J = (total / np.maximum(count, 1))[np.ix_(places, places)]  # 0 between tags of two models
-    shares = dict(zip(snapshot.places, snapshot.reached.mean(axis=1), strict=True))
-    most = max(max(shares.values(), default=0.0), 1e-9)
-    tags = [
-        MappedTag(tag, snapshot.shown(tag), snapshot.kind(tag), x, y, np.sqrt(shares[tag] / most))
-        for tag, (x, y) in zip(names, _positions(J).tolist(), strict=True)
-    ]
+    counts = snapshot.holding.all
+    most = max(1, *(counts[name] for name in names))
+    tags = []
+    for tag, (x, y) in zip(mapped, _positions(J).tolist(), strict=True):
+        size = float(np.sqrt(counts[tag.name] / most))
+        tags.append(MappedTag(tag.name, tag.spelling, tag.kind, x, y, size))
     return TagMap(tags, _links(names, J))
 
 
 def pairwise_pull(U: Doubles, c: Doubles) -> Doubles:
     """J of weights U (n_hidden, n_tags) and biases c (n_hidden,), (n_tags, n_tags)."""
-    alone = np.logaddexp(0, c[:, None] + U)
+    alone = logistic.softplus(c[:, None] + U)
     J = np.empty((U.shape[1],) * 2)
     for j in range(U.shape[1]):  # all at once would take a gigabyte for 300 tags
-        both = np.logaddexp(0, c[:, None] + U + U[:, [j]])
-        J[j] = (both - alone - alone[:, [j]] + np.logaddexp(0, c)[:, None]).sum(axis=0)
+        both = logistic.softplus(c[:, None] + U + U[:, [j]])
+        J[j] = (both - alone - alone[:, [j]] + logistic.softplus(c)[:, None]).sum(axis=0)
     np.fill_diagonal(J, 0)
     return J
 
@@ -304,67 +335,3 @@ def _links(names: list[str], J: Doubles) -> list[dict[Literal["a", "b", "weight"
     chosen = {(min(link), max(link)): float(J[link]) for link in links}
     pairs = sorted(chosen.items(), key=lambda pair: -abs(pair[1]))
     return [{"a": names[i], "b": names[j], "weight": weight} for (i, j), weight in pairs]
-
-
-@dataclass(frozen=True)
-class WhyPart:
-    """What a known tag adds."""
-
-    tag: str
-    said: bool  # whether it holds
-    log_odds: float
-
-
-@dataclass(frozen=True)
-class Why:
-    """Where a probability comes from."""
-
-    tag: str
-    probability: float  # given the sound and everything known about other tags
-    usual: float  # the mean of its probability over the library
-    sound: dict[Literal["log_odds", "probability"], float]
-    """What the sound adds, and the probability without anything else."""
-    parts: list[WhyPart]  # what known tags add, the largest first
-
-
-def why(
-    snapshot: Snapshot,
-    track_id: int,
-    tag: str,
-    yes: Collection[str],
-    no: Collection[str],
-    person: str,
-) -> Why:
-    """Why a track has or lacks a tag, given all of a person's answers."""
-    # Opinions about the tag itself do not count: the question is what the rest says.
-    tagger, x, observed = observed_track(snapshot, track_id, yes, no, person)
-    place = tagger.place(tag)
-    observed[place] = np.nan
-    known = np.flatnonzero(~np.isnan(observed)).tolist()
-    if len(known) <= MAX_EXACT:
-        orders = [list(order) for order in permutations(known)]
-    else:
-        rng = np.random.default_rng(0)
-        orders = [rng.permutation(known).tolist() for _ in range(N_ORDERS)]
-        orders += [order[::-1] for order in orders]
-    sets = list({frozenset(order[:k]) for order in orders for k in range(len(order) + 1)})
-    rows = np.full((len(sets), len(observed)), np.nan, np.float32)
-    for row, some in zip(rows, sets, strict=True):
-        row[list(some)] = observed[list(some)]
-    P = tagger.probabilities(np.repeat(x, len(sets), axis=0), rows)
-    value = dict(zip(sets, log_odds(P[:, place]).astype(np.float64), strict=True))
-    parts = []
-    for j in known:
-        before = [frozenset(order[: order.index(j)]) for order in orders]
-        share = float(np.mean([value[some | {j}] - value[some] for some in before]))
-        parts.append(WhyPart(tagger.tags[j], bool(observed[j]), share))
-    alone, usual = value[frozenset()], np.clip(snapshot.predictions.mean(place), 1e-4, 1 - 1e-4)
-    total = alone + sum(part.log_odds for part in parts)
-    by_sound = float(alone - np.log(usual / (1 - usual)))
-    return Why(
-        tagger.tags[place],
-        float(sigmoid(total)),
-        float(usual),
-        {"log_odds": by_sound, "probability": float(sigmoid(alone))},
-        sorted(parts, key=lambda part: -abs(part.log_odds)),
-    )

@@ -7,7 +7,6 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from types import FrameType
-from typing import Any
 
 import h11
 import uvicorn
@@ -18,9 +17,9 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from harmonium import __version__
 from harmonium.errors import DataError
-from harmonium.web import library_routes, track_routes
-from harmonium.web.bodies import ERRORS, ErrorAnswer, install_errors
 from harmonium.web.guard import Guard, ServerSettings
+from harmonium.web.problems import documented_errors, install_errors
+from harmonium.web.routes import routers
 from harmonium.web.service import Service
 
 STATIC = Path(__file__).with_name("static")
@@ -55,11 +54,8 @@ def create_app(settings: ServerSettings) -> FastAPI:
     )
     app.state.service = service
     install_errors(app)
-    errors: dict[int | str, dict[str, Any]] = {
-        status: {"description": text, "model": ErrorAnswer} for status, (_, text) in ERRORS.items()
-    }
-    for routes in (library_routes, track_routes):
-        app.include_router(routes.router, prefix=PREFIX, responses=errors)
+    for router in routers():
+        app.include_router(router, prefix=PREFIX, responses=documented_errors())
     page = STATIC / "index.html"
     app.add_api_route("/", lambda: FileResponse(page), include_in_schema=False)
     if settings.subsonic is not None:
@@ -140,15 +136,15 @@ def bind(settings: ServerSettings) -> socket.socket:
     """The socket to listen on; a DataError if the address is in use."""
     family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
     # asyncio switches off Nagle's algorithm only if the socket's protocol is named.
-    found = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
-    found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
-        found.bind((settings.host.strip("[]"), settings.port))
-        found.listen(MAX_CONNECTIONS)  # Clients that connect before the server has started wait.
+        listener.bind((settings.host.strip("[]"), settings.port))
+        listener.listen(MAX_CONNECTIONS)  # Clients that connect before the server has started wait.
     except OSError as error:
-        found.close()
+        listener.close()
         raise DataError(
             f"Cannot listen on {settings.host}:{settings.port}: {error.strerror or error}. "
             "Choose another --port, or stop the program that uses it."
         ) from None
-    return found
+    return listener

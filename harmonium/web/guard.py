@@ -9,8 +9,6 @@
 """
 
 import asyncio
-import hashlib
-import hmac
 import ipaddress
 import logging
 import socket
@@ -22,7 +20,8 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import HTTPConnection
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from harmonium.web.bodies import Problem
+from harmonium.web import sessions
+from harmonium.web.problems import Problem
 
 if TYPE_CHECKING:
     from harmonium.connect.subsonic import Server
@@ -33,9 +32,7 @@ MAX_BODY_BYTES = 1_000_000
 MAX_FILE_BYTES = 200_000_000
 BODY_SECONDS = 30.0  # time limit for the next part of a body
 SEND_SECONDS = 300.0  # time limit for a client to read a part of its response
-SESSION_SECONDS = 30 * 24 * 3600
 OPEN_ROUTES = {("GET", f"{API}health"), ("POST", f"{API}session")}  # routes that need no token
-SIGNED_OUT: set[str] = set()  # cookies that were signed out, while this server runs
 LOCAL_NAMES = ("localhost", "127.0.0.1", "::1")
 
 POLICY = (
@@ -72,13 +69,15 @@ class ServerSettings:
     def allows_host(self, name: str) -> bool:
         """Whether a request may use this host name; other names may belong to other sites."""
         name = name.lower().rstrip(".").strip("[]")
-        if name in LOCAL_NAMES or name in (self.host.lower(), *map(str.lower, self.allowed_hosts)):
+        allowed = [host.lower() for host in (self.host, *self.allowed_hosts)]
+        if name in LOCAL_NAMES or name in allowed:
             return True
         if is_loopback(self.host):
             return False
-        here = socket.gethostname().lower()
-        # A name can be pointed at another machine; a numeric address cannot.
-        return _address(name) is not None or name in (here, f"{here}.local")
+        if _address(name) is not None:
+            return True  # A name can be pointed at another machine; a numeric address cannot.
+        machine = socket.gethostname().lower()
+        return name in (machine, f"{machine}.local")
 
 
 def is_loopback(host: str) -> bool:
@@ -98,7 +97,8 @@ class Guard:
     """An ASGI app that checks requests before another app sees them."""
 
     def __init__(self, app: ASGIApp, settings: ServerSettings) -> None:
-        self.app, self.settings = app, settings
+        self.app = app
+        self.settings = settings
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass a request on, or say why not."""
@@ -117,24 +117,21 @@ class Guard:
             return  # The client does not read; the connection is closed.
 
     def _check(self, request: HTTPConnection) -> None:
-        method, path, headers = request.scope["method"], request.scope["path"], request.headers
-        for name in ("host", "origin", "content-type", "authorization"):
-            if len(headers.getlist(name)) > 1:
-                raise Problem(400, f"The header {name} is repeated.")
-        host = headers.get("host", "")
-        name = host.rpartition(":")[0] if not host.endswith("]") and ":" in host else host
-        if not self.settings.allows_host(name):
-            way_out = "`harmonium serve --allow-host NAME` adds it."
-            raise Problem(400, f"Host {name[:100]!r} is not allowed. {way_out}")
-        own = (None, f"http://{host}".lower(), f"https://{host}".lower())
-        origin, site = headers.get("origin"), headers.get("sec-fetch-site", "none")
+        """Raise a `Problem` if a request is not allowed."""
+        method = request.scope["method"]
+        path = request.scope["path"]
         is_api = path.startswith("/api/")
-        if (origin and origin.lower()) not in own or (
-            is_api and site not in ("none", "same-origin")
-        ):
+        for name in ("host", "origin", "content-type", "authorization"):
+            if len(request.headers.getlist(name)) > 1:
+                raise Problem(400, f"The header {name} is repeated.")
+        host = request.headers.get("host", "")
+        if not self.settings.allows_host(_without_port(host)):
+            way_out = "`harmonium serve --allow-host NAME` adds it."
+            raise Problem(400, f"Host {_without_port(host)[:100]!r} is not allowed. {way_out}")
+        if not _is_own_page(request.headers, host, is_api=is_api):
             raise Problem(403, "Pages from other sites may not call this server.")
         if method in ("POST", "PUT", "PATCH", "DELETE"):
-            _check_type(path, headers)
+            _check_type(path, request.headers)
         if is_api and (method, path) not in OPEN_ROUTES and not self._has_token(request):
             raise Problem(
                 401,
@@ -143,51 +140,41 @@ class Guard:
             )
 
     def _has_token(self, request: HTTPConnection) -> bool:
+        """Whether a request has the token or the cookie of a session, if the server needs one."""
         token = self.settings.token
+        if token is None:
+            return True
         scheme, _, given = request.headers.get("authorization", "").partition(" ")
-        return (
-            token is None
-            or (scheme.lower() == "bearer" and same_secret(given.strip(), token))
-            or is_session(request.cookies.get(cookie_name(self.settings), ""), token)
-        )
+        if scheme.lower() == "bearer" and sessions.same_secret(given.strip(), token):
+            return True
+        cookie = request.cookies.get(sessions.cookie_name(self.settings.port), "")
+        return sessions.is_session(cookie, token)
 
 
-def same_secret(given: str, secret: str) -> bool:
-    """Whether two texts are equal, compared in constant time."""
-    return hmac.compare_digest(given.encode(errors="replace"), secret.encode())
+def _without_port(host: str) -> str:
+    """The name in a Host header, such as [::1] in [::1]:8040."""
+    if ":" not in host or host.endswith("]"):
+        return host
+    return host.rpartition(":")[0]
 
 
-def cookie_name(settings: ServerSettings) -> str:
-    """The cookie's name; it contains the port, which cookies themselves ignore."""
-    return f"harmonium_{settings.port}"
-
-
-def new_session(token: str) -> str:
-    """The cookie of a browser that has shown the token: its expiry time and a signature."""
-    until = str(int(time.time()) + SESSION_SECONDS)
-    return f"{until}.{_signature(until, token)}"
-
-
-def is_session(value: str, token: str) -> bool:
-    """Whether a cookie is signed with the token and has not expired."""
-    until, _, signature = value.partition(".")
-    if value in SIGNED_OUT or not same_secret(signature, _signature(until, token)):
+def _is_own_page(headers: Headers, host: str, *, is_api: bool) -> bool:
+    """Whether a request comes from the server's own page, or from no page at all."""
+    origin = headers.get("origin")
+    own = (f"http://{host}".lower(), f"https://{host}".lower())
+    if origin is not None and origin.lower() not in own:
         return False
-    return until.isdecimal() and int(until) > time.time()
-
-
-def _signature(until: str, token: str) -> str:
-    message = f"harmonium session until {until}".encode(errors="replace")
-    return hmac.new(token.encode(), message, hashlib.sha256).hexdigest()
+    return not is_api or headers.get("sec-fetch-site", "none") in ("none", "same-origin")
 
 
 def _check_type(path: str, headers: Headers) -> None:
+    """Raise a `Problem` if a body is neither JSON nor, for `/files`, a file."""
     has_body = headers.get("content-length", "0") != "0" or "transfer-encoding" in headers
-    kind = headers.get("content-type", "").partition(";")[0].strip().lower()
+    media_type = headers.get("content-type", "").partition(";")[0].strip().lower()
     if path == FILES:
-        if kind != "application/octet-stream" and not kind.startswith("audio/"):
+        if media_type != "application/octet-stream" and not media_type.startswith("audio/"):
             raise Problem(415, "Send the file as application/octet-stream.", field="content-type")
-    elif (has_body or kind) and kind != "application/json":
+    elif (has_body or media_type) and media_type != "application/json":
         raise Problem(415, "Send JSON, as application/json.", field="content-type")
 
 
@@ -198,10 +185,11 @@ def _limited(scope: Scope, receive: Receive) -> Receive:
     length = Headers(scope=scope).get("content-length", "0")
     if length.isdecimal() and int(length) > limit:
         raise Problem(413, too_large)
-    seen, ended = 0, False
+    n_bytes = 0
+    ended = False
 
     async def receive_part() -> Message:
-        nonlocal seen, ended
+        nonlocal n_bytes, ended
         if ended:  # Only the end of the connection is still to come.
             return await receive()
         try:
@@ -209,8 +197,9 @@ def _limited(scope: Scope, receive: Receive) -> Receive:
                 message = await receive()
         except TimeoutError:
             raise Problem(408, "The request did not arrive in time.") from None
-        seen, ended = seen + len(message.get("body", b"")), not message.get("more_body", False)
-        if seen > limit:
+        n_bytes += len(message.get("body", b""))
+        ended = not message.get("more_body", False)
+        if n_bytes > limit:
             raise Problem(413, too_large)
         return message
 
@@ -221,22 +210,31 @@ class _Response:
     """The response, with the headers that every response has."""
 
     def __init__(self, scope: Scope, send: Send, *, log: bool) -> None:
-        self._scope, self._send, self._log = scope, send, log
+        self._scope = scope
+        self._send = send
+        self._log = log
         self._began = time.perf_counter()
         self.begun = False
 
     async def send(self, message: Message) -> None:
+        """Send a part of it."""
         if message["type"] == "http.response.start":
-            self.begun, path = True, self._scope["path"]
-            headers = MutableHeaders(scope=message)
-            for name, value in HEADERS.items():
-                headers.setdefault(name, value)
-            headers.setdefault(
-                "cache-control", "no-store" if path.startswith("/api/") else "no-cache"
-            )
+            self.begun = True
+            self._add_headers(message)
             if self._log:
-                seconds = time.perf_counter() - self._began
-                what = f"{self._scope['method']} {path[:200]!r}"  # without the query
-                log.info("%s %s %.0f ms", what, message["status"], 1000 * seconds)
+                self._log_request(message["status"])
         async with asyncio.timeout(SEND_SECONDS):
             await self._send(message)
+
+    def _add_headers(self, message: Message) -> None:
+        headers = MutableHeaders(scope=message)
+        for name, value in HEADERS.items():
+            headers.setdefault(name, value)
+        is_api = self._scope["path"].startswith("/api/")
+        headers.setdefault("cache-control", "no-store" if is_api else "no-cache")
+
+    def _log_request(self, status: int) -> None:
+        """Log the method, the path without its query, the status and the time."""
+        seconds = time.perf_counter() - self._began
+        request = f"{self._scope['method']} {self._scope['path'][:200]!r}"
+        log.info("%s %s %.0f ms", request, status, 1000 * seconds)

@@ -1,32 +1,24 @@
-"""Work in separate processes: jobs, and decoding uploaded files.
+"""Jobs: work in separate processes.
 
 Jobs (indexing, training, tagging, writing) are saved in the library's settings, so that a restarted
 server shows them and continues unfinished ones. A job stops when its pipe says so or when the
-server is gone. It stops the way Ctrl-C stops a command: finished work is kept, and a file that is
-being written is completed.
-
-An uploaded file may crash its decoder, use up the memory, or run forever, so its process has limits
-and cannot write files.
-
-The processes import this module, so it does not import FastAPI.
+server is gone: between two steps, as Ctrl-C stops a command (`harmonium.stopping`). Finished work
+is kept, and a file that is being written is completed.
 """
 
 import os
 import platform
-import signal
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Mapping
 from contextlib import suppress
+from dataclasses import asdict, dataclass, fields
 from datetime import UTC, datetime
-from functools import partial
 from multiprocessing import get_context
-from multiprocessing.connection import Connection
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Self
 
-from harmonium.engine import EngineError, TimedOut, WorkerDied
-from harmonium.engine.processes import Processes
-from harmonium.errors import AudioError, HarmoniumError, LibraryError, NotInLibraryError, readable
+from harmonium.errors import HarmoniumError, LibraryError, NotInLibraryError
+from harmonium.web.work import Request, work
 
 if TYPE_CHECKING:
     from harmonium.web.service import Service
@@ -34,9 +26,10 @@ if TYPE_CHECKING:
 SETTING = "jobs"
 MAX_SAVED = 20  # jobs that are saved
 STOP_SECONDS = 30.0  # time that jobs get to stop when the server shuts down
+JOIN_SECONDS = 10.0  # time that a process gets to end after its last report
 BEAT_SECONDS = 20.0  # how often a server notes in the library that its jobs are still running
 UNFINISHED = ("waiting", "running")
-WORDS = {
+DESCRIPTIONS = {
     "index": "Indexing a folder",
     "import": "Learning from your files",
     "tag": "Tagging tracks",
@@ -45,26 +38,61 @@ WORDS = {
 }
 TRAINING = ("import", "train")
 RESUMABLE = ("index", "tag", "write")  # continued after a restart; training would start over
-REPORT_SECONDS = 0.2  # time between two progress reports
-NICENESS = 10  # jobs run at this niceness, so that the server stays responsive
-DECODE_SECONDS = 90.0  # time limit for decoding an upload
-DECODE_CPU_SECONDS = 60
-DECODE_MEMORY = 4 * 2**30  # limit on the address space; libraries reserve far more than they use
-MAX_HOURS = 3  # limit on the length of an upload
+_NOT_SHOWN = ("asked", "server", "beat")
 
-Record: TypeAlias = dict[str, Any]
-Records: TypeAlias = list[Record]
-Report = Callable[[str, int, int], None]  # called with (what, done, total); 0: unknown
+
+@dataclass(kw_only=True)
+class Record:
+    """A job, as the library saves it."""
+
+    id: int
+    kind: str
+    started_at: str
+    asked: Request  # what it was asked to do
+    text: str  # what it is doing
+    state: str = "waiting"  # or "running", "done", "failed", "stopped"
+    done: int = 0
+    total: int | None = None
+    seconds: float = 0.0
+    result: dict[str, Any] | None = None
+    error: str | None = None
+    server: dict[str, Any] | None = None  # the process and the machine of the server that runs it
+    beat: int = 0  # counts up while that server is alive
+
+    @classmethod
+    def from_dict(cls, saved: Mapping[str, Any]) -> Self:
+        """A saved job; without what a newer version saved."""
+        names = {field.name for field in fields(cls)}
+        return cls(**{name: value for name, value in saved.items() if name in names})
+
+    def update(self, saved: Mapping[str, Any]) -> None:
+        """Take over what another server has saved since."""
+        for name, value in asdict(Record.from_dict(saved)).items():
+            setattr(self, name, value)
+
+    def shown(self) -> dict[str, Any]:
+        """The job, as the API shows it."""
+        return {name: value for name, value in asdict(self).items() if name not in _NOT_SHOWN}
+
+    @property
+    def is_unfinished(self) -> bool:
+        """Whether it waits or runs."""
+        return self.state in UNFINISHED
+
+
+Records = list[Record]
+ShownJobs = list[dict[str, Any]]
 
 
 class RunningJob:
     """A job and its process."""
 
     def __init__(self, record: Record, place: str) -> None:
-        self.record, self.began = record, time.monotonic()
+        self.record = record
+        self.began = time.monotonic()
         context = get_context("spawn")
         self.pipe, theirs = context.Pipe()
-        arguments = (record["kind"], place, record["asked"], theirs)
+        arguments = (record.kind, place, record.asked, theirs)
         self.process = context.Process(target=work, args=arguments)
         self.process.start()
         theirs.close()
@@ -86,37 +114,28 @@ class Jobs:
         self._records: Records | None = None
         self._closing = False
 
-    def list(self) -> Records:
+    def list(self) -> ShownJobs:
         """All jobs, the latest first, as the API shows them."""
         with self._lock:
             return [self._shown(record) for record in reversed(self._all())]
 
-    def get(self, number: int) -> Record:
+    def get(self, number: int) -> dict[str, Any]:
         """A job, as the API shows it."""
         with self._lock:
             return self._shown(self._record(number))
 
-    def start(self, kind: str, asked: dict[str, Any], *, create: bool = False) -> Record:
+    def start(self, kind: str, request: Request, *, create: bool = False) -> dict[str, Any]:
         """Start a job; only one of each kind runs at a time, and only one that trains."""
         self._service.library(create=create)
-        alike = TRAINING if kind in TRAINING else (kind,)
         with self._lock:
-            for one in self._all():
-                if one["kind"] in alike and one["state"] in UNFINISHED:
-                    message = f"{WORDS[one['kind']]} is already running. Wait, or stop it first."
-                    raise LibraryError(message)
-            record = {
-                "id": max((one["id"] for one in self._all()), default=0) + 1,
-                "kind": kind,
-                "text": WORDS[kind],
-                "done": 0,
-                "total": None,
-                "started_at": datetime.now(UTC).isoformat(),
-                "seconds": 0.0,
-                "result": None,
-                "error": None,
-                "asked": asked,
-            }
+            self._check_free(kind)
+            record = Record(
+                id=max((other.id for other in self._all()), default=0) + 1,
+                kind=kind,
+                started_at=datetime.now(UTC).isoformat(),
+                asked=request,
+                text=DESCRIPTIONS[kind],
+            )
             self._all().append(record)
             try:
                 self._begin(record)
@@ -125,19 +144,19 @@ class Jobs:
                 raise
             return self._shown(record)
 
-    def stop(self, number: int) -> Record:
+    def stop(self, number: int) -> dict[str, Any]:
         """Ask a job to stop; it finishes what it is writing."""
         with self._lock:
             record = self._record(number)
             if number in self._running:
-                record["text"] = "Stopping"
+                record.text = "Stopping"
                 self._running[number].stop()
-            elif record["state"] in UNFINISHED:
-                record["state"] = "stopped"
+            elif record.is_unfinished:
+                record.state = "stopped"
                 self._save()
             return self._shown(record)
 
-    def resume(self, silent: dict[int, int] | None = None) -> None:
+    def resume(self, silent: Mapping[int, int] | None = None) -> None:
         """Continue the jobs that an earlier server left unfinished.
 
         If that server may still be running, watch it first: ``silent`` then has the last sign of
@@ -147,22 +166,21 @@ class Jobs:
             library = self._service.library_if_any()
             if library is None or self._closing:
                 return
-            now = {one["id"]: one for one in library.settings.get(SETTING, [])}
+            saved = {job["id"]: job for job in library.settings.get(SETTING, [])}
             unsure = {}
             for record in self._all():
-                number = record["id"]
-                if number in self._running or record["state"] not in UNFINISHED:
+                if record.id in self._running or not record.is_unfinished:
                     continue
-                record |= now.get(number, {})
-                beat = record.get("beat", 0)
-                alive = record["state"] == "running" and _may_be_alive(record.get("server"))
-                if alive and (silent or {}).get(number) != beat:
-                    unsure[number] = beat
-                elif record["kind"] in RESUMABLE:
+                if record.id in saved:
+                    record.update(saved[record.id])
+                is_silent = silent is not None and silent.get(record.id) == record.beat
+                if record.state == "running" and _may_be_alive(record.server) and not is_silent:
+                    unsure[record.id] = record.beat
+                elif record.kind in RESUMABLE:
                     self._begin(record)
                 else:
-                    record["state"] = "stopped"
-                    record["error"] = "The server stopped before the job was done. Start it again."
+                    record.state = "stopped"
+                    record.error = "The server stopped before the job was done. Start it again."
                     self._save()
             if unsure:
                 timer = threading.Timer(3 * BEAT_SECONDS, self.resume, [unsure])
@@ -173,7 +191,8 @@ class Jobs:
         """Stop all jobs and wait for them; a later server continues them."""
         with self._lock:
             self._closing = True
-            running, threads = list(self._running.values()), list(self._threads)
+            running = [*self._running.values()]
+            threads = [*self._threads]
             for job in running:
                 job.stop()
         end = time.monotonic() + STOP_SECONDS
@@ -184,10 +203,21 @@ class Jobs:
         for thread in threads:
             thread.join(5)
 
+    def _check_free(self, kind: str) -> None:
+        """A LibraryError if a job is unfinished that excludes a new one of this kind."""
+        exclusive = TRAINING if kind in TRAINING else (kind,)
+        for other in self._all():
+            if other.kind in exclusive and other.is_unfinished:
+                raise LibraryError(
+                    f"{DESCRIPTIONS[other.kind]} is already running. Wait, or stop it first."
+                )
+
     def _begin(self, record: Record) -> None:
-        record |= {"state": "running", "server": {"pid": os.getpid(), "machine": platform.node()}}
+        record.state = "running"
+        record.server = {"pid": os.getpid(), "machine": platform.node()}
         self._save()  # first, since a job that is not in the library must not run
-        job = self._running[record["id"]] = RunningJob(record, self._service.place)
+        job = RunningJob(record, self._service.place)
+        self._running[record.id] = job
         thread = threading.Thread(target=self._follow, args=(job,), daemon=True)
         self._threads.append(thread)
         thread.start()
@@ -195,71 +225,86 @@ class Jobs:
 
     def _follow(self, job: RunningJob) -> None:
         """Follow the reports of a process until it ends."""
-        what = "progress"
         try:
-            beat = time.monotonic()
-            while what == "progress":
-                if time.monotonic() - beat > BEAT_SECONDS:
-                    beat = time.monotonic()
-                    self._update(job, beat=job.record.get("beat", 0) + 1)
-                    with self._lock, suppress(HarmoniumError):
-                        self._save()
-                if not job.pipe.poll(BEAT_SECONDS):
-                    continue
-                what, value = job.pipe.recv()
-                if what == "progress":
-                    text, done, total = value
-                    self._update(job, text=text, done=done, total=total or None)
-            job.process.join(10)
+            what, value = self._last_report(job)
+            job.process.join(JOIN_SECONDS)
         except (EOFError, OSError):
-            job.process.join(10)
-            what, value = "failed", f"The process crashed (exit code {job.process.exitcode})."
-        state, text = what, what.capitalize()
-        if what == "stopped" and self._closing and job.record["kind"] in RESUMABLE:
-            state, text = "waiting", "Continues when the server restarts"
-        result, error = (value if what == ending else None for ending in ("done", "failed"))
+            job.process.join(JOIN_SECONDS)
+            what = "failed"
+            value = f"The process crashed (exit code {job.process.exitcode})."
         with self._lock:
-            self._running.pop(job.record["id"], None)
-            seconds = time.monotonic() - job.began
-            self._update(job, state=state, text=text, seconds=seconds, result=result, error=error)
+            self._running.pop(job.record.id, None)
+            self._end(job, what, value)
             with suppress(HarmoniumError):
                 self._save()
 
-    def _update(self, job: RunningJob, **values: Any) -> None:
-        with self._lock:
-            job.record.update(values)
-            shown = self._shown(job.record)
-        self._service.events.tell("job", shown)
+    def _last_report(self, job: RunningJob) -> tuple[str, Any]:
+        """Show the progress of a job until it ends; how it ended."""
+        last_beat = time.monotonic()
+        while True:
+            if time.monotonic() - last_beat > BEAT_SECONDS:
+                last_beat = time.monotonic()
+                with self._lock, suppress(HarmoniumError):
+                    job.record.beat += 1
+                    self._save()
+            if not job.pipe.poll(BEAT_SECONDS):
+                continue
+            what, value = job.pipe.recv()
+            if what != "progress":
+                return what, value
+            text, done, total = value
+            with self._lock:
+                job.record.text = text
+                job.record.done = done
+                job.record.total = total or None
+                shown = self._shown(job.record)
+            self._service.events.tell("job", shown)
+
+    def _end(self, job: RunningJob, what: str, value: Any) -> None:
+        """Note how a job ended: "done" with a result, "failed" with an error, or "stopped"."""
+        record = job.record
+        record.seconds = time.monotonic() - job.began
+        record.result = value if what == "done" else None
+        record.error = value if what == "failed" else None
+        if what == "stopped" and self._closing and record.kind in RESUMABLE:
+            record.state = "waiting"
+            record.text = "Continues when the server restarts"
+        else:
+            record.state = what
+            record.text = what.capitalize()
+        self._service.events.tell("job", self._shown(record))
 
     def _all(self) -> Records:
         if self._records is None:
             library = self._service.library_if_any()
             if library is None:
                 return []
-            self._records = library.settings.get(SETTING, [])
+            saved = library.settings.get(SETTING, [])
+            self._records = [Record.from_dict(job) for job in saved]
         return self._records
 
     def _save(self) -> None:
         """Save the last jobs."""
         records = self._all()
         del records[:-MAX_SAVED]
-        self._service.library().settings.set(SETTING, records)
+        saved = [asdict(record) for record in records]
+        self._service.library().settings.set(SETTING, saved)
 
     def _record(self, number: int) -> Record:
         for record in self._all():
-            if record["id"] == number:
+            if record.id == number:
                 return record
         raise NotInLibraryError(f"There is no job {number}.")
 
-    def _shown(self, record: Record) -> Record:
-        hidden = ("asked", "server", "beat")
-        shown = {name: value for name, value in record.items() if name not in hidden}
-        if (job := self._running.get(record["id"])) is not None:
+    def _shown(self, record: Record) -> dict[str, Any]:
+        shown = record.shown()
+        job = self._running.get(record.id)
+        if job is not None:
             shown["seconds"] = time.monotonic() - job.began
         return shown
 
 
-def _may_be_alive(server: dict[str, Any] | None) -> bool:
+def _may_be_alive(server: Mapping[str, Any] | None) -> bool:
     """Whether a job's server may still be running: on another machine, or its process here."""
     if server is None:
         return False
@@ -274,173 +319,3 @@ def _may_be_alive(server: dict[str, Any] | None) -> bool:
     except (OSError, ValueError):
         return False
     return True
-
-
-def work(kind: str, place: str, asked: dict[str, Any], pipe: Connection) -> None:
-    """Do a job and report through the pipe; the last report says how it ended."""
-    last = 0.0
-
-    def send(what: str, value: Any) -> None:
-        with suppress(OSError):  # The server is gone; the job stops by itself.
-            pipe.send((what, value))
-
-    def progress(text: str, done: int, total: int) -> None:
-        nonlocal last
-        if time.monotonic() - last >= REPORT_SECONDS or done == total:
-            last = time.monotonic()
-            send("progress", (text, int(done), int(total)))
-
-    try:
-        _listen_for_stop(pipe)  # From here on, the job may be stopped.
-        from harmonium.library import Library
-
-        with Library.open(place) as library:
-            result = KINDS[kind](library, asked, progress)
-        send("done", result)
-    except KeyboardInterrupt:
-        send("stopped", None)
-    except HarmoniumError as error:
-        send("failed", str(error))
-    except Exception as error:
-        send("failed", f"{type(error).__name__}: {error}")
-
-
-def _listen_for_stop(pipe: Connection) -> None:
-    """Interrupt this process once, when the server says so or is gone; ignore Ctrl-C."""
-    asked, stopped = threading.Event(), threading.Event()
-
-    def interrupt(*_: object) -> None:
-        if asked.is_set() and not stopped.is_set():
-            stopped.set()
-            raise KeyboardInterrupt
-
-    signal.signal(signal.SIGINT, interrupt)
-
-    def listen() -> None:
-        with suppress(EOFError, OSError):
-            pipe.recv()  # the only message is to stop
-        asked.set()
-        if hasattr(signal, "pthread_kill"):  # this wakes the main thread if it waits for a lock
-            signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
-        else:
-            signal.raise_signal(signal.SIGINT)
-
-    threading.Thread(target=listen, daemon=True).start()
-    if hasattr(os, "nice"):
-        os.nice(NICENESS)
-
-
-def _index(library: Any, asked: dict[str, Any], report: Report) -> dict[str, Any]:
-    report("Looking for music", 0, 0)
-    found = library.index(asked["folder"], progress=partial(report, "Listening"))
-    lists = ("new", "moved", "changed", "missing", "unreadable")
-    return {name: len(getattr(found, name)) for name in lists} | {"tagged": found.tagged or 0}
-
-
-def _tag(library: Any, asked: dict[str, Any], report: Report) -> dict[str, Any]:
-    report("Tagging", 0, 0)
-    return {"tagged": library.tag_new(progress=partial(report, "Tagging")) or 0}
-
-
-def _train(library: Any, asked: dict[str, Any], report: Report) -> dict[str, Any]:
-    from harmonium.library.tagger import tag_library
-
-    model = library.train(progress=report, use=False)
-    tag_library(library, model, progress=partial(report, "Tagging"))
-    if asked.get("take_over"):
-        library.use_model(model.id)
-    return {
-        "model": model.id,
-        "tags": len(model.vocabulary),
-        "learnt": int((model.learnt & model.is_own).sum()),
-        "mean_auc": model.report.get("mean_auc"),
-        "in_use": library.models.current(whole=False).id == model.id,
-    }
-
-
-def _import(library: Any, asked: dict[str, Any], report: Report) -> dict[str, Any]:
-    report("Reading the tags of your files", 0, 0)
-    found = library.import_file_tags(asked["fields"])
-    counts = {"tracks": found.n_tracks, "new": found.n_added, "change": found.change}
-    return counts | _train(library, {"take_over": True}, report)
-
-
-def _write(library: Any, asked: dict[str, Any], report: Report) -> dict[str, Any]:
-    plan = library.plan_write(
-        query=asked["q"],
-        precision=asked["precision"],
-        rules={"ignore": asked["ignore"]},
-        skip=asked["skip"],
-        progress=partial(report, "Reading files"),
-    )
-    written = library.write(plan, progress=partial(report, "Writing"))
-    failed = plan.failures | written.failures
-    failures = [f"{readable(path)}: {reason}" for path, reason in failed.items()]
-    return {
-        "change": written.change,
-        "written": len(written.paths),
-        "tags": written.n_tags,
-        "failures": failures[:100],
-        "failed": len(failures),
-    }
-
-
-KINDS = {"index": _index, "import": _import, "tag": _tag, "train": _train, "write": _write}
-
-
-class TooLongError(AudioError):
-    """An upload that is longer than the limit."""
-
-
-def decode(path: str, extractor: str) -> tuple[list[float], float | None]:
-    """The features of an uploaded file and its length in seconds, if its format tells.
-
-    Raises an AudioError if it is not audio, or takes more time or memory than the limits allow.
-    """
-    engine = Processes(1, time_limit=DECODE_SECONDS)
-    try:
-        return engine.submit(_decode, path, extractor).result()
-    except TimedOut:
-        raise AudioError("Decoding the file takes too long.") from None
-    except (WorkerDied, EngineError):
-        raise AudioError(
-            "The file cannot be decoded: its decoder crashed, or needs too much time or memory."
-        ) from None
-    finally:
-        engine.abandon()
-
-
-def _decode(path: str, extractor: str) -> tuple[list[float], float | None]:
-    _set_limits()
-    from harmonium.audio.decoding import with_decoder
-    from harmonium.audio.extractors import features_of_file
-
-    def length(source: Any) -> float | None:
-        return None if source.n_frames is None else float(source.n_frames / source.rate)
-
-    try:
-        duration = with_decoder(path, length)
-        if duration is None or duration <= 3600 * MAX_HOURS:
-            return features_of_file(path, extractor).tolist(), duration
-    except HarmoniumError as error:
-        text = str(error).replace(repr(path), "The file").replace(path, "the file")
-        raise AudioError(text) from None
-    except MemoryError:
-        raise AudioError("Decoding the file needs too much memory.") from None
-    raise TooLongError(f"The sound is longer than {MAX_HOURS} hours.")
-
-
-def _set_limits() -> None:
-    """Limit this process if the system can; Windows cannot."""
-    try:
-        import resource
-    except ImportError:
-        return
-    for what, limit in (
-        (resource.RLIMIT_AS, DECODE_MEMORY),
-        (resource.RLIMIT_CPU, DECODE_CPU_SECONDS),
-        (resource.RLIMIT_FSIZE, 0),
-        (resource.RLIMIT_CORE, 0),
-    ):
-        with suppress(OSError, ValueError):  # The limit may already be lower.
-            resource.setrlimit(what, (limit, limit))

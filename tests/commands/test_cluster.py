@@ -19,8 +19,9 @@ from harmonium.engine import dask
 from harmonium.experiments.datasets import load_dataset
 from harmonium.library import Library
 from harmonium.library.learning import train as train_module
-from harmonium.library.learning.fitting import Hyperparameters, fit
-from harmonium.library.tagger import Tagger
+from harmonium.library.learning.examples import Hyperparameters
+from harmonium.library.learning.fitting import fit
+from harmonium.library.model.tagger import Tagger
 
 pytestmark = pytest.mark.long
 
@@ -39,7 +40,7 @@ def running(tmp_path_factory):
     load_dataset.cache_clear()
 
 
-def test_train_while_a_worker_dies_and_one_joins(running, tmp_path, monkeypatch):
+def test_train_on_a_cluster_that_changes(running, tmp_path, monkeypatch):
     """Every array of the model is the same; with the settings that were tried, and their AUC."""
     to_try = tuple(Hyperparameters(0.01, l2) for l2 in (0.03, 0.1, 0.3, 1.0))
     monkeypatch.setattr(train_module, "fit", functools.partial(fit, to_try=to_try, n_hidden=5))
@@ -57,9 +58,10 @@ def test_train_while_a_worker_dies_and_one_joins(running, tmp_path, monkeypatch)
         here = train_module.train(library)
     assert done[-1] == len(to_try)
     assert sorted(set(done)) == list(range(done[-1] + 1))
-    one, other = (Tagger(model).arrays for model in (there, here))
-    assert one.keys() == other.keys()
-    differ = [name for name in one if one[name].tobytes() != other[name].tobytes()]
+    on_cluster = Tagger(there).arrays
+    alone = Tagger(here).arrays
+    assert on_cluster.keys() == alone.keys()
+    differ = [name for name in alone if alone[name].tobytes() != on_cluster[name].tobytes()]
     assert set(differ) <= {"history.seconds"}
     assert there.report["trials"] == here.report["trials"]
     assert there.report["mean_auc"] == here.report["mean_auc"]

@@ -15,7 +15,7 @@ from harmonium.cli import app
 from harmonium.commands.demo import MIN_TRACKS
 from harmonium.library import Library
 from harmonium.library.index import index
-from harmonium.library.learning.examples import MIN_TRACKS as MIN_TAGGED
+from harmonium.library.learning.labels import MIN_TRACKS as MIN_TAGGED
 
 N_TRACKS = MIN_TRACKS
 

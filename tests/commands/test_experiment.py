@@ -25,7 +25,7 @@ def call(*arguments):
     return run_main("experiment", *arguments)
 
 
-def test_run_and_run_again_and_some_models_into_another_folder(place, monkeypatch):
+def test_run_once_more(place):
     first = call("run", "toy.toml", "--engine", "serial")
     assert first.exit_code == 0, first.stderr
     assert "27 runs in" in first.stdout
@@ -39,6 +39,9 @@ def test_run_and_run_again_and_some_models_into_another_folder(place, monkeypatc
     report = call("report", "results/toy")
     assert report.exit_code == 0, report.stderr
     assert (place / "results" / "toy" / "report" / "report.html").is_file()
+
+
+def test_some_models_into_another_folder(place, monkeypatch):
     monkeypatch.setattr(experiment, "LINE_SECONDS", 0.0)
     done = call("run", "toy.toml", "-o", "out", "--models", "fixed", "--engine", "serial")
     assert done.exit_code == 0, done.stderr
@@ -94,8 +97,13 @@ def test_list_shows_every_recipe(place):
 @pytest.fixture
 def results(tmp_path, monkeypatch):
     monkeypatch.setenv("COLUMNS", "100")
-    how = {"valid": plausible_valid, "wanted": lambda run: run.model != "SVM"}
-    return fabricate(tmp_path / "results", RECIPES["comparison"], plausible, **how)
+    return fabricate(
+        tmp_path / "results",
+        RECIPES["comparison"],
+        plausible,
+        valid=plausible_valid,
+        wanted=lambda run: run.model != "SVM",
+    )
 
 
 def report(*arguments):
@@ -104,10 +112,13 @@ def report(*arguments):
     return done.stdout
 
 
-def test_a_report_says_what_is_missing_where_the_rest_is_or_why_there_is_none(results, tmp_path):
+def test_a_report_in_another_folder(results, tmp_path):
     assert str(tmp_path / "out") in report(results, "-o", tmp_path / "out").replace("\n", "")
     assert (tmp_path / "out" / "figures" / "tags-better.svg").is_file()
     assert not (results / "report").exists()
+
+
+def test_a_report_says_what_is_missing(results):
     lines = report(results).splitlines()
     words = [line.split() for line in lines]
     assert ["Dataset", "Tags", "Sm", "DRBM", "MLP"] in words
@@ -115,12 +126,20 @@ def test_a_report_says_what_is_missing_where_the_rest_is_or_why_there_is_none(re
     assert any(line.startswith("Not finished: 4 of 12 arms") for line in lines)
     assert "report.html" in lines[-1]
     assert (results / "report" / "report.html").is_file()
+
+
+def test_a_folder_without_results(tmp_path):
+    assert "holds no results: it has no recipe.toml" in refusal(tmp_path)
+
+
+def test_a_report_that_cannot_be_written(results, tmp_path):
     (tmp_path / "file").touch()
-    for arguments, message in (
-        ([tmp_path], "holds no results: it has no recipe.toml"),
-        ([results, "-o", tmp_path / "file"], "could not be written"),
-    ):
-        done = call("report", *arguments)
-        assert done.exit_code == 2
-        assert message in " ".join(done.stderr.split())
-        assert "Traceback" not in done.stderr
+    assert "could not be written" in refusal(results, "-o", tmp_path / "file")
+
+
+def refusal(*arguments):
+    """The one message of a report that is refused."""
+    done = call("report", *arguments)
+    assert done.exit_code == 2
+    assert "Traceback" not in done.stderr
+    return " ".join(done.stderr.split())

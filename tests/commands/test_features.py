@@ -1,5 +1,6 @@
 """`harmonium features`: tables, messages, exit codes, interruptions."""
 
+import json
 import sqlite3
 import time
 from contextlib import closing
@@ -51,14 +52,20 @@ class TestTables:
         X = np.stack([features_of_file(path) for path in paths])
         assert frame.drop("path").to_numpy().tobytes("C") == X.tobytes()
 
-    def test_what_was_cached_is_said_unless_there_is_no_cache(self, songs, tmp_path):
-        for options, said in (([], False), ([], True), (["--no-cache"], False)):
-            result = run(songs, "-o", tmp_path / "f.csv", *options)
-            assert ("; 3 from the cache; " in result.stdout) == said
+    def test_what_was_cached_is_reported(self, songs, tmp_path):
+        assert "from the cache" not in run(songs, "-o", tmp_path / "f.csv").stdout
+        assert "; 3 from the cache; " in run(songs, "-o", tmp_path / "f.csv").stdout
+
+    def test_without_a_cache(self, songs, tmp_path):
+        run(songs, "-o", tmp_path / "f.csv")
+        again = run(songs, "-o", tmp_path / "f.csv", "--no-cache")
+        assert "from the cache" not in again.stdout
+
+    def test_a_cache_in_another_folder(self, songs, tmp_path):
         run(songs, "-o", tmp_path / "f.csv", "--cache", tmp_path / "mine")
         assert (tmp_path / "mine" / "features.sqlite").exists()
 
-    def test_extractor_and_window(self, songs, tmp_path):
+    def test_another_window_of_another_extractor(self, songs, tmp_path):
         options = ["-e", "timbre", "--seconds", "1.1", "--start", "0.2"]
         run(songs / "a.wav", "-o", tmp_path / "f.npz", *options)
         with np.load(tmp_path / "f.npz") as data:
@@ -85,12 +92,13 @@ class TestFailures:
         assert table.columns == ["path", "reason"]
         assert table["path"].to_list()[1] == str(bad / "two\nlines \x1b[31m.mp3")
 
-    def test_no_file_that_can_be_read_and_no_file(self, tmp_path):
-        words = {tmp_path / "none.wav": "None of the files", tmp_path: "No music files"}
-        for path, word in words.items():
-            result = run(path, "-o", tmp_path / "f.csv")
-            assert result.exit_code == 2
-            assert f"Error: {word}" in result.stderr
+    @pytest.mark.parametrize(
+        ("path", "message"), [("none.wav", "None of the files"), (".", "No music files")]
+    )
+    def test_nothing_that_can_be_read(self, tmp_path, path, message):
+        result = run(tmp_path / path, "-o", tmp_path / "f.csv")
+        assert result.exit_code == 2
+        assert f"Error: {message}" in result.stderr
         assert not (tmp_path / "f.csv").exists()
 
     @pytest.mark.parametrize(
@@ -151,3 +159,11 @@ class TestInterruptions:
         assert f"Stopped after 2 of 3 files. They are kept in {tmp_path};" in result.stderr
         result = run(songs, "-o", tmp_path / "f.csv", "--no-cache")
         assert "Stopped after 2 of 3 files. Nothing was kept" in result.stderr
+
+
+def test_the_list_of_extractors():
+    listed = json.loads(run_main("extractor", "list", "--json").stdout)
+    records = {record["name"]: record for record in listed}
+    assert (records["musicnn"]["features"], records["musicnn"]["heads"]) == (400, 100)
+    assert records["musicnn"]["auc"] > records["paper"]["auc"] > 0.6
+    assert records["musicnn"]["milliseconds"] > 0

@@ -30,18 +30,24 @@ from harmonium.web.guard import ServerSettings
 CODE = "from harmonium.cli import main; main()"
 
 
-def test_a_port_that_is_taken_and_a_token_that_is_too_short_are_named(tmp_path):
+def test_a_port_that_is_taken(tmp_path):
     with socket.create_server(("127.0.0.1", 0)) as other:
         port = other.getsockname()[1]
         done = run("serve", "--no-browser", "--port", port, "-L", tmp_path / "l.db")
     assert done.exit_code == 2
     assert f"Cannot listen on 127.0.0.1:{port}" in " ".join(done.stderr.split())
     assert "--port" in done.stderr
+
+
+def test_a_token_that_is_too_short(tmp_path):
     file = tmp_path / "token"
     file.write_text("short\n")
     done = run("serve", "--no-browser", "--token-file", file, "-L", tmp_path / "l.db")
     assert done.exit_code == 2
     assert "at least 16 characters, got 5" in " ".join(done.stderr.split())
+
+
+def test_a_token_file_that_does_not_exist(tmp_path):
     missing = run("serve", "--no-browser", "--token-file", tmp_path / "none")
     assert "cannot be read" in " ".join(missing.stderr.split())
 
@@ -68,7 +74,7 @@ def test_another_address_wants_the_token_that_is_printed(tmp_path):
     assert not (tmp_path / "library.db").exists()
 
 
-def test_a_folder_alone_is_served_and_indexed(tmp_path):
+def test_a_folder_alone_is_indexed_by_a_server(tmp_path):
     (tmp_path / "Music").mkdir()
     place = tmp_path / "library.db"
     command = [sys.executable, "-c", CODE, str(tmp_path / "Music"), "--no-browser", "--port", "0"]
@@ -81,7 +87,10 @@ def test_a_folder_alone_is_served_and_indexed(tmp_path):
         server.communicate(timeout=60)
     assert [job["kind"] for job in found["jobs"]] == ["index"]
     assert place.exists()
-    done = run("serve", tmp_path / "Musik", "-L", place)
+
+
+def test_a_folder_that_does_not_exist(tmp_path):
+    done = run("serve", tmp_path / "Musik", "-L", tmp_path / "library.db")
     assert done.exit_code == 2
     assert "'FOLDER'" in done.stderr
 
@@ -167,7 +176,7 @@ def test_a_server_that_is_stopped_or_killed_goes_on_where_it_was(songs, how):
     assert all("surf rock" in read_tags(str(file)).grouping for file in files)
 
 
-def test_a_job_of_a_server_that_is_gone_is_shown_and_training_is_not_begun_again(songs):
+def test_training_of_a_server_that_is_gone_is_not_begun_again(songs):
     place, _ = songs
     with Library.open(place) as library:
         common = {"text": "", "done": 1, "total": 5, "seconds": 1.0, "result": None, "error": None}

@@ -37,21 +37,43 @@ def file(triples, tmp_path, monkeypatch):
 run = partial(output_of, "smooth")
 
 
-def test_a_table_a_model_and_a_summary(file, triples, tmp_path):
-    output = run(file, "-o", tmp_path / "out.parquet", "--model", tmp_path / "m", "--epochs", 30,
-                 "--hidden", 4, "--track", "track")  # fmt: skip
-    table = pl.read_parquet(tmp_path / "out.parquet")
+@pytest.fixture(scope="module")
+def smoothed(triples, tmp_path_factory):
+    """What the command prints, and the folder with its table and its model."""
+    folder = tmp_path_factory.mktemp("smoothed")
+    triples.write_csv(folder / "triples.csv")
+    arguments = ["--epochs", 30, "--hidden", 4, "--track", "track", "--model", folder / "m"]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("COLUMNS", "100")
+        return run(folder / "triples.csv", "-o", folder / "out.parquet", *arguments), folder
+
+
+def test_the_table(smoothed, triples):
+    _, folder = smoothed
+    table = pl.read_parquet(folder / "out.parquet")
     assert table.columns == ["item", *triples["tag"].unique(maintain_order=True)]
     assert len(table) == triples["item"].n_unique()
-    model = TagSmoother.load(tmp_path / "m")
-    assert model.smooth().frame().equals(table)
-    assert f"{len(triples):,} triples of 10 users and {len(table)} clips of 20 tracks" in output
+
+
+def test_the_model(smoothed):
+    _, folder = smoothed
+    table = pl.read_parquet(folder / "out.parquet")
+    assert TagSmoother.load(folder / "m").smooth().frame().equals(table)
+
+
+def test_the_summary(smoothed, triples):
+    output, _ = smoothed
+    n_clips = triples["item"].n_unique()
+    assert f"{len(triples):,} triples of 10 users and {n_clips} clips of 20 tracks" in output
     assert re.search(r"Log-likelihood per tag of held-out users: -0\.\d+", output)
-    assert f"{len(table)} clips × 6 tags in" in output
+    assert f"{n_clips} clips × 6 tags in" in output
 
 
-def test_a_long_csv_of_some_tags_of_other_columns_and_tracks_of_another_table(file, triples):
-    bare, tracks, out = (file.with_name(name) for name in ("t.txt", "tracks.csv", "out.csv"))
+def test_a_long_csv_from_other_columns(file, triples):
+    """Of some tags, with the tracks in another table."""
+    bare = file.with_name("t.txt")
+    tracks = file.with_name("tracks.csv")
+    out = file.with_name("out.csv")
     columns = triples.select("tag", "item", "user")
     columns.write_csv(bare, include_header=False, separator=";")
     triples.select("item", "track").unique(maintain_order=True).write_csv(tracks)

@@ -19,6 +19,7 @@ from harmonium.library import Library
 from harmonium.library.filetags import Rules, apply_change, plan_write, read_tags
 from harmonium.library.learning import fitting
 from harmonium.library.store.tracks import Track
+from harmonium.library.writing.wanted import WantedTags
 
 CONFIG = """
 plugins: harmonium
@@ -74,7 +75,7 @@ def test_moods_go_to_beets_and_corrections_come_back(home, monkeypatch):
     found = listed()
     output_of("index", "New", "--jobs", "1")
     with Library.open() as library:
-        plan = library.plan_write("New", precision=None)
+        plan = library.writer.plan("New", precision=None)
         energy = {
             library.track(path).title: library.audio_features(path)["energy"]
             for path in (home / "New").iterdir()
@@ -110,13 +111,14 @@ def test_moods_go_to_beets_and_corrections_come_back(home, monkeypatch):
     output_of("index", "Sorted", "Old", "--jobs", "1")
     assert "skipped: written by Harmonium" in run_main("import", "--from-beets").stderr
     with Library.open() as library:
-        number = library.tracks.resolve(str(file)).id
+        number = library.track(str(file)).id
         said = library.opinions.triples().filter(person="beets")
         assert {(number, "rainy", 1), (number, "slowcore", 1), (number, "sleepy", -1)} <= {
             *said.select("track_id", "tag", "value").rows()
         }
         assert set(said["track_id"]) == {number}
-        assert (library.kinds()["rainy"], library.kinds()["slowcore"]) == ("mood", "genre")
+        kinds = library.tags.kinds()
+        assert (kinds["rainy"], kinds["slowcore"]) == ("mood", "genre")
     assert "added\t0" in output_of("import", "--from-beets", "library.db")
     output_of("undo")
     with Library.open() as library:
@@ -164,12 +166,13 @@ def test_tags_fit_to_what_an_item_has_without_a_library(data_home, tmp_path):
     folder = Path(tagger.library.place).parent
     item = {"genres": ["Hip-Hop"], "grouping": "mine", "harmonium": ["happy", "fast"]}
     item |= {"mood": ["fast"], "comments": "loud"}
-    tags = {"hip hop": 0.9, "calm": 0.8, "happy": 0.8, "piano": 0.7}
-    assert tagger.new_values(item, TaggedItem("a", tags, {"energy": 0.731})) == {
+    tags = WantedTags(predicted={"hip hop": 0.9, "calm": 0.8, "happy": 0.8, "piano": 0.7})
+    tagged = TaggedItem(path="a", tags=tags, features={"energy": 0.731})
+    assert tagger.new_values(item, tagged) == {
         **{"mood": ["fast", "calm"], "grouping": "mine; piano", "energy": 0.73},
         "harmonium": ["happy", "fast", "calm", "piano"],
     }
-    assert tagger.new_values({}, TaggedItem("a", {}, {})) == {}
+    assert tagger.new_values({}, TaggedItem(path="a")) == {}
 
     good, bad = write(tmp_path / "a.wav", 1, seconds=3), tmp_path / "b.mp3"
     bad.write_bytes(b"no music")
@@ -190,7 +193,8 @@ def test_what_a_rule_overwrites_was_not_rejected(tmp_path):
         library.settings.set("write_rules", {"mode": "overwrite"})
     tagger = ItemTagger(place)
     item = {"mood": ["fast", "wild"], "harmonium": ["fast", "sad"]}
-    new = tagger.new_values(item, TaggedItem("a", {"sad": 0.9, "calm": 0.8}, {}))
+    tags = WantedTags(predicted={"sad": 0.9, "calm": 0.8})
+    new = tagger.new_values(item, TaggedItem(path="a", tags=tags))
     assert new == {"mood": ["calm"], "harmonium": ["sad", "calm"]}
     tagger.close()
 

@@ -1,4 +1,4 @@
-"""Playlists on Subsonic servers: on supysonic, read back by another client, and matching."""
+"""Playlists on Subsonic servers: on supysonic, read back by another client."""
 
 import hashlib
 import json
@@ -16,7 +16,8 @@ from subsonic_server import PASSWORD, USER, answering, supysonic
 from harmonium.commands import playlists as commands
 from harmonium.commands.output import Output
 from harmonium.connect import subsonic
-from harmonium.connect.subsonic import Server, Song, find_password, matched
+from harmonium.connect.songs import Song
+from harmonium.connect.subsonic import Server, find_password
 from harmonium.errors import DataError, HarmoniumWarning, ServerError
 from harmonium.library import Library
 from harmonium.library.store.tracks import Track
@@ -53,12 +54,15 @@ def client(served):
 
 def playlists(client):
     """Name → paths, by another client."""
-    lists = client.getPlaylists()["playlists"].get("playlist", [])
-    found = [client.getPlaylist(one["id"])["playlist"] for one in lists]
-    return {one["name"]: [x["path"] for x in one.get("entry", [])] for one in found}
+    paths = {}
+    for listed in client.getPlaylists()["playlists"].get("playlist", []):
+        playlist = client.getPlaylist(listed["id"])["playlist"]
+        paths[playlist["name"]] = [entry["path"] for entry in playlist.get("entry", [])]
+    return paths
 
 
-def test_a_search_is_a_playlist_on_the_server_and_is_refreshed(served, client):
+def test_searches_as_playlists_on_a_server(served, client):
+    """Made by push, refreshed by push, and all by playlists."""
     done = run_main("push", "rock", "--name", "Loud", *served.common)
     assert done.exit_code == 1  # one track is not on the server
     assert done.stdout == "Loud: made, 3 tracks\n"
@@ -81,7 +85,10 @@ def test_a_search_is_a_playlist_on_the_server_and_is_refreshed(served, client):
     assert done.exit_code == 1
     assert "The playlist 'Gone' was not changed: it is empty." in " ".join(done.stderr.split())
     assert done.stderr.startswith("Saved search 'Ro': No track has the tag none")
-    assert {name: len(some) for name, some in playlists(client).items()} == {"Loud": 2, "Ça/va": 1}
+    assert {name: len(paths) for name, paths in playlists(client).items()} == {
+        "Loud": 2,
+        "Ça/va": 1,
+    }
     lists = served.place.with_name("lists")
     assert run_main("index", "--playlists", lists, "-L", served.place).exit_code == 1
     assert sorted(path.name for path in lists.iterdir()) == ["Gone.m3u8", "Loud.m3u8", "Ça_va.m3u8"]
@@ -97,8 +104,9 @@ def test_a_rescan_finds_new_files(served, monkeypatch):
     assert "C/four.flac" in {song.path for song in songs}
 
 
-def test_the_password_is_asked_for_once_and_before_a_progress_bar(served, monkeypatch):
-    order, bar = [], Output.bar
+def test_the_password_is_asked_for_before_any_progress_bar(served, monkeypatch):
+    order = []
+    bar = Output.bar
     monkeypatch.setattr(Output, "bar", lambda *how: order.append("bar") or bar(*how))
     monkeypatch.setattr(commands, "has_reader", lambda: True)
     monkeypatch.setattr(commands.getpass, "getpass", lambda _: order.append("asked") or PASSWORD)
@@ -107,7 +115,7 @@ def test_the_password_is_asked_for_once_and_before_a_progress_bar(served, monkey
     assert order == ["asked", "bar", "bar"]
 
 
-def test_a_wrong_password_is_named_and_no_password_is_shown(served, tmp_path):
+def test_a_wrong_password_is_not_shown(served, tmp_path):
     wrong = tmp_path / "password"
     wrong.write_text("another word\n")
     done = run_main("push", "rock", *served.common[:-1], wrong)
@@ -118,7 +126,7 @@ def test_a_wrong_password_is_named_and_no_password_is_shown(served, tmp_path):
     assert b"another word".hex() not in said
 
 
-def test_the_password_is_sent_as_a_token_and_never_in_an_address():
+def test_the_password_is_sent_as_a_token():
     seen = []
 
     def answer(method, form):
@@ -157,85 +165,102 @@ def refused(answer):
     return str(error.value)
 
 
-def test_what_is_not_a_subsonic_server_is_explained(monkeypatch):
-    assert "no Subsonic server" in refused(lambda *_: (200, {}, b"<html>"))
-    assert "answers 404" in refused(lambda *_: (404, {}, b""))
-    moved = (301, {"Location": "https://other.example/rest/ping.view?u=x"}, b"")
-    assert "redirects to other.example." in refused(lambda *_: moved)
-    right = {"status": "failed", "error": {"code": 50, "message": "Not allowed."}}
-    assert "administrator" in refused(lambda *_: right)
-    with socket.create_server(("127.0.0.1", 0)) as other:
-        closed = f"http://ann@127.0.0.1:{other.getsockname()[1]}"
-        monkeypatch.setattr(subsonic, "SECONDS", 0.1)
+MOVED = (301, {"Location": "https://other.example/rest/ping.view?u=x"}, b"")
+REFUSED = {"status": "failed", "error": {"code": 50, "message": "Not allowed."}}
+
+
+@pytest.mark.parametrize(
+    ("answer", "message"),
+    [
+        ((200, {}, b"<html>"), "no Subsonic server"),
+        ((404, {}, b""), "answers 404"),
+        (MOVED, "redirects to other.example."),
+        (REFUSED, "administrator"),
+    ],
+    ids=["page", "missing", "moved", "refused"],
+)
+def test_what_is_not_the_expected_answer_is_explained(answer, message):
+    assert message in refused(lambda *_: answer)
+
+
+def test_a_server_that_does_not_answer(monkeypatch):
+    monkeypatch.setattr(subsonic, "SECONDS", 0.1)
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        address = f"http://ann@127.0.0.1:{silent.getsockname()[1]}"
         with pytest.raises(ServerError, match="did not answer"):
-            Server(closed, lambda _: "x").call("ping")
+            Server(address, lambda _: "x").call("ping")
     with pytest.raises(ServerError, match="cannot be reached"):
-        Server(closed, lambda _: "x").call("ping")
+        Server(address, lambda _: "x").call("ping")
+
+
+def test_an_invalid_certificate():
     problem = ssl.SSLCertVerificationError("x")
     problem.verify_message = "self-signed certificate"
     server = Server("ann@music.example", lambda _: "x")
     assert "self-signed certificate. Use" in server._explained(URLError(problem))
-    assert server.base == "https://music.example"
-    for wrong in ("https://music.example", "ftp://ann@music.example", "https://ann@"):
-        with pytest.raises(DataError, match="USER@HOST"):
-            Server(wrong, lambda _: "x")
+
+
+def test_https_is_the_default():
+    assert Server("ann@music.example", lambda _: "x").base == "https://music.example"
+
+
+@pytest.mark.parametrize(
+    "address", ["https://music.example", "ftp://ann@music.example", "https://ann@"]
+)
+def test_an_incomplete_address(address):
+    with pytest.raises(DataError, match="USER@HOST"):
+        Server(address, lambda _: "x")
+
+
+def test_a_password_in_the_address_is_refused_without_showing_it():
     with pytest.raises(DataError, match="must not have a password") as error:
         Server("https://ann:s3cr3t@music.example", lambda _: "x")
     assert "s3cr3t" not in str(error.value)
 
 
-def test_the_password_comes_from_a_file_the_keyring_or_a_prompt(tmp_path, monkeypatch):
-    server = Server("ann@music.example", lambda _: "x")
-    file = tmp_path / "password"
-    with pytest.raises(DataError, match="cannot be read"):
-        find_password(server, file)
-    file.write_text("\n")
-    with pytest.raises(DataError, match="first line"):
-        find_password(server, file)
-    monkeypatch.setattr(subsonic, "find_spec", lambda _: None)
-    with pytest.raises(DataError, match="--password-file"):
-        find_password(server, None)
-    assert find_password(server, None, lambda text: text.split()[2]) == "ann"
-    kept = {("https://music.example", "ann"): "from the ring"}
-    ring = SimpleNamespace(
-        get_password=lambda *who: kept.get(who), errors=SimpleNamespace(KeyringError=OSError)
-    )
-    monkeypatch.setattr(subsonic, "find_spec", lambda _: True)
-    monkeypatch.setitem(sys.modules, "keyring", ring)
-    assert find_password(server, None) == "from the ring"
-    kept.clear()
-    assert find_password(server, None, lambda _: "typed") == "typed"
+class TestFindPassword:
+    @pytest.fixture
+    def server(self):
+        return Server("ann@music.example", lambda _: "x")
 
+    @pytest.fixture
+    def keyring(self, monkeypatch):
+        """A keyring: (server, user) → password."""
+        kept = {("https://music.example", "ann"): "from the ring"}
+        ring = SimpleNamespace(
+            get_password=lambda *who: kept.get(who), errors=SimpleNamespace(KeyringError=OSError)
+        )
+        monkeypatch.setattr(subsonic, "find_spec", lambda _: True)
+        monkeypatch.setitem(sys.modules, "keyring", ring)
+        return kept
 
-SONGS = [
-    Song("cd1", "Artist/Album/CD1/01.mp3", "Intro", "A", "Album", duration=60),
-    Song("cd2", "Artist/Album/CD2/01.mp3", "Intro", "A", "Album", duration=90),
-    Song("made up", "A/Other/03 - Blue.flac", "Blue", "A", "Other", duration=200),
-    Song("live", "A/Live/05 - Blue.flac", "Blue", "A", "Live", duration=201),
-    Song("root", "song.ogg", "song.ogg", "[unknown]", duration=10),
-    Song("accent", "e\u0301t\u00e9/b.mp3", "B", "B", duration=10),
-]
+    @pytest.fixture
+    def no_keyring(self, monkeypatch):
+        monkeypatch.setattr(subsonic, "find_spec", lambda _: None)
 
+    def test_from_a_file(self, server, tmp_path):
+        (tmp_path / "password").write_text("secret\n")
+        assert find_password(server, tmp_path / "password") == "secret"
 
-@pytest.mark.parametrize(
-    ("path", "about", "expected"),
-    [
-        ("/m/Artist/Album/CD2/01.mp3", {"duration": 90.4}, "cd2"),
-        ("C:\\m\\artist\\ALBUM\\cd1\\01.MP3", {"duration": 60}, "cd1"),
-        ("/m/Artist/Album/CD2/01.mp3", {"duration": 300}, None),  # another recording
-        ("/m/x/y.flac", {"title": "blue", "artist": "a", "album": "Live"}, "live"),
-        (
-            "/m/x/y.flac",
-            {"title": "Blue", "artist": "A", "album": "Other", "duration": 199},
-            "made up",
-        ),
-        ("/m/x/y.flac", {"title": "Blue", "artist": "B"}, None),
-        ("/m/song.ogg", {}, "root"),
-        ("/m/x/01.mp3", {}, None),  # only the name of the file is the same
-        ("/m/\u00e9te\u0301/b.mp3", {}, "accent"),
-        ("/m/x/.flac", {}, None),
-    ],
-)
-def test_tracks_are_matched_by_path_then_by_tags(path, about, expected):
-    found = matched([Track(path, "s", id=1, **about)], SONGS)
-    assert (found[1].id if found else None) == expected
+    def test_a_file_that_does_not_exist(self, server, tmp_path):
+        with pytest.raises(DataError, match="cannot be read"):
+            find_password(server, tmp_path / "password")
+
+    def test_an_empty_file(self, server, tmp_path):
+        (tmp_path / "password").write_text("\n")
+        with pytest.raises(DataError, match="first line"):
+            find_password(server, tmp_path / "password")
+
+    def test_from_the_keyring(self, server, keyring):
+        assert find_password(server, None) == "from the ring"
+
+    def test_typed_where_the_keyring_has_none(self, server, keyring):
+        keyring.clear()
+        assert find_password(server, None, lambda _: "typed") == "typed"
+
+    def test_typed_without_a_keyring(self, server, no_keyring):
+        assert find_password(server, None, lambda text: text.split()[2]) == "ann"
+
+    def test_nowhere(self, server, no_keyring):
+        with pytest.raises(DataError, match="--password-file"):
+            find_password(server, None)

@@ -2,7 +2,7 @@ import pytest
 from small_library import trained
 
 from harmonium.library import Library
-from harmonium.library.answers import keep_said
+from harmonium.library.teaching.say import keep_said
 
 
 @pytest.fixture(scope="session")
@@ -11,6 +11,6 @@ def whole(tmp_path_factory):
     place = tmp_path_factory.mktemp("whole") / "library.db"
     with Library.open(place) as library:
         trained(library, tagged=30)
-        keep_said(library, 40, yes=["mellow"], no=["rock"])
+        keep_said(library, 40, accepted=["mellow"], rejected=["rock"])
     assert not place.with_name("library.db-wal").exists()
     return place

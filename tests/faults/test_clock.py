@@ -11,8 +11,8 @@ from places import PROJECT
 from some_tracks import add_tracks, in_force, say
 
 from harmonium.library.index import index
-from harmonium.library.store import database
-from harmonium.web import guard
+from harmonium.library.store import values
+from harmonium.web import sessions
 
 NANOSECONDS = 10**9
 
@@ -24,7 +24,7 @@ def test_changes_are_undone_in_the_order_in_which_they_were_made(library, monkey
             def now(cls, zone=None):
                 return datetime.now(zone) + years * timedelta(days=365)
 
-        monkeypatch.setattr(database, "datetime", Clock)
+        monkeypatch.setattr(values, "datetime", Clock)
 
     add_tracks(library, 1)
     clock(3)
@@ -63,12 +63,12 @@ def test_a_file_from_the_future_is_looked_at_again(library, tmp_path, monkeypatc
 
 
 def test_a_session_ends_when_the_clock_says_so_and_a_new_one_can_begin(monkeypatch):
-    now, value = guard.time.time(), guard.new_session("token")
-    monkeypatch.setattr(guard.time, "time", lambda: now - 10 * guard.SESSION_SECONDS)
-    assert guard.is_session(value, "token")
-    monkeypatch.setattr(guard.time, "time", lambda: now + 10 * guard.SESSION_SECONDS)
-    assert not guard.is_session(value, "token")
-    assert guard.is_session(guard.new_session("token"), "token")
+    now, value = sessions.time.time(), sessions.new_session("token")
+    monkeypatch.setattr(sessions.time, "time", lambda: now - 10 * sessions.SESSION_SECONDS)
+    assert sessions.is_session(value, "token")
+    monkeypatch.setattr(sessions.time, "time", lambda: now + 10 * sessions.SESSION_SECONDS)
+    assert not sessions.is_session(value, "token")
+    assert sessions.is_session(sessions.new_session("token"), "token")
 
 
 def test_nothing_else_reads_a_clock_that_can_be_set():
@@ -76,6 +76,6 @@ def test_nothing_else_reads_a_clock_that_can_be_set():
     wall = re.compile(r"time\.time(_ns)?\(|datetime\.(now|utcnow|today)\(|date\.today\(")
     files = (PROJECT / "harmonium").rglob("*.py")
     found = {path for path in files if wall.search(path.read_text(encoding="utf-8"))}
-    allowed = "audio/extraction experiments/results library/index library/store/database"
-    allowed += " library/store/models web/guard web/jobs"
+    allowed = "audio/cache experiments/results library/examine library/store/values"
+    allowed += " library/store/models web/sessions web/jobs"
     assert found == {PROJECT / "harmonium" / f"{name}.py" for name in allowed.split()}

@@ -18,13 +18,14 @@ from httpx import ASGITransport, AsyncClient
 from postgres_server import schema
 from small_library import trained
 
-from harmonium.audio.extraction import FeatureCache
+from harmonium.audio.cache import FeatureCache, FileStatus
 from harmonium.errors import DataError, LibraryError, ModelFileError
 from harmonium.estimators.model_files import to_bytes
-from harmonium.library import Library, tagger
-from harmonium.library.answers import keep_said
+from harmonium.library import Library
+from harmonium.library.model import builtin
 from harmonium.library.store import database
 from harmonium.library.store.schema import metadata
+from harmonium.library.teaching.say import keep_said
 from harmonium.web.app import create_app
 from harmonium.web.guard import ServerSettings
 from harmonium.web.jobs import Jobs
@@ -108,7 +109,10 @@ def test_postgresql_without_a_table_or_a_database(postgres):
     [
         ("track SET file_tags = '' WHERE id = 1", lambda library: library.tracks.get(1)),
         ('model SET report = \'{"tags": [{"t": 3}]}\'', lambda library: library.models.current()),
-        ("setting SET key = 'search:x' WHERE key = 'extractor'", Library.saved_searches),
+        (
+            "setting SET key = 'search:x' WHERE key = 'extractor'",
+            lambda library: library.searches.list(),
+        ),
         ("setting SET value = '[]' WHERE key LIKE 'version%'", None),
         ("setting SET value = '[3]' WHERE key = 'extractor'", lambda library: library.tag_new()),
         ("opinion SET person_id = 999 WHERE id = 1", lambda library: library.opinions.triples()),
@@ -174,7 +178,7 @@ def answered(tmp_path_factory):
     with Library.open(place) as library:
         model, *_ = trained(library, tagged=30, features=True)
         for number in range(40, 45):
-            keep_said(library, number, yes=["mellow", "new"], no=["rock"])
+            keep_said(library, number, accepted=["mellow", "new"], rejected=["rock"])
         library.learn()
         library.models.add(model, use=False)
     return place
@@ -208,7 +212,7 @@ def test_odd_values_about_models_give_answers_or_one_clear_error(
 @pytest.mark.parametrize("seed", range(6))
 def test_a_damaged_cache_is_told_or_not_trusted(tmp_path, seed):
     chance = random.Random(seed)
-    status = (1, 1, 1, 1)
+    status = FileStatus(1, 1, 1, 1)
     with FeatureCache(tmp_path, "recipe") as cache:
         for i in range(20):
             cache.put(f"/{i}", status, bytes([i]) * 32, [float(i)] * 300)
@@ -239,11 +243,11 @@ def test_a_damaged_cache_is_told_or_not_trusted(tmp_path, seed):
 )
 def test_a_damaged_built_in_model_is_one_clear_error(tmp_path, monkeypatch, damage):
     file = tmp_path / "model.safetensors"
-    file.write_bytes(damage(tagger.BUILTIN_FILE.read_bytes()))
-    monkeypatch.setattr(tagger, "BUILTIN_FILE", file)
-    tagger.builtin_model.cache_clear()
+    file.write_bytes(damage(builtin.BUILTIN_FILE.read_bytes()))
+    monkeypatch.setattr(builtin, "BUILTIN_FILE", file)
+    builtin.builtin_model.cache_clear()
     try:
         with pytest.raises(ModelFileError, match="Install Harmonium again"):
-            tagger.builtin_model()
+            builtin.builtin_model()
     finally:
-        tagger.builtin_model.cache_clear()
+        builtin.builtin_model.cache_clear()

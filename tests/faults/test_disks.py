@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 from command_line import run_main
 from noise_files import write
-from small_library import fill
+from small_library import EXTRACTOR, fill, trained
 from some_tracks import in_force, write_table
 from tagged_files import FORMATS
 from web_server import serving
 from written_music import make_songs, say
 
-from harmonium.errors import LibraryError
+from harmonium.errors import LibraryError, counted
 from harmonium.library import Library
 from harmonium.web.jobs import SETTING
 
@@ -107,6 +107,120 @@ def test_a_library_that_is_full_ends_a_write_and_what_was_written_is_told(disk, 
     (disk / "ballast").unlink()
     assert run_main("undo", "-L", disk / "library.db").exit_code == 0
     assert {path: path.read_bytes() for path in songs.values()} == before
+
+
+@pytest.fixture
+def searched(disk):
+    """A library on that disk with a model and sound vectors, and no free byte beside it."""
+    with Library.open(disk / "library.db") as library:
+        trained(library, tagged=15, features=True)
+        library.similar(1)
+    leave(disk, 0)
+    return disk / "library.db"
+
+
+def test_reading_needs_no_room(searched):
+    content = searched.read_bytes()
+    for command in (
+        ["search", "rock"],
+        ["search", "--like", "#3"],
+        ["tag", "#2"],
+        ["suggest", "rock"],
+        ["models"],
+        ["undo", "--list"],
+    ):
+        done = run_main(*command, "-L", searched)
+        assert (done.exit_code, done.stderr) == (0, "")
+        assert done.stdout
+    done = run_main("say", "#1", "new", "-L", searched)
+    assert done.exit_code == 2
+    assert "The disk is full" in " ".join(done.stderr.split())
+    assert searched.read_bytes() == content
+
+
+def test_search_goes_on_without_the_sounds_that_there_is_no_room_for(disk):
+    with Library.open(disk / "library.db") as library:
+        ids, X, _ = fill(library, 20)
+        library.similar(1)
+        library.tracks.put_features(ids[5:6], X[5:6], extractor=EXTRACTOR)
+    leave(disk, 0)
+    done = run_main("search", "--like", "#1", "-n", "30", "-L", disk / "library.db")
+    assert done.exit_code == 0
+    assert len(done.stdout.splitlines()) == 18  # not the track itself, and not the sixth
+
+
+def test_a_server_reads_without_room_and_writes_when_there_is_some(disk, searched):
+    with serving(searched) as client:
+        assert client.get("search", params={"q": "rock"}).json()["hits"]
+        refused = client.post("tracks/1/say", json={"yes": ["rock"]})
+        assert (refused.status_code, refused.json()["error"]["code"]) == (503, "busy")
+        assert "The disk is full" in refused.json()["error"]["message"]
+        (disk / "ballast").unlink()
+        assert client.post("tracks/1/say", json={"yes": ["rock"]}).status_code == 200
+    with Library.open(searched) as library:
+        assert ("me", 1, "rock") in in_force(library)
+
+
+@pytest.fixture
+def two_disks(disk, tmp_path):
+    """A library of songs in all formats, half of them on a small disk."""
+    place = tmp_path / "library.db"
+    with Library.open(place) as library:
+        here = make_songs(library, tmp_path / "music", FORMATS[::2])
+        there = make_songs(library, disk / "music", FORMATS[1::2])
+        say(library, [("ann", "dreamy", 1)])
+    return place, list(here.values()), list(there.values())
+
+
+@pytest.mark.parametrize("free", [0, 1 << 12, 1 << 13, 1 << 14, 1 << 15, 1 << 16])
+def test_a_full_music_disk_does_not_stop_the_writes_to_another(disk, two_disks, free):
+    place, here, there = two_disks
+    before = {path: path.read_bytes() for path in (*here, *there)}
+    leave(disk, free)
+    done = run_main("write", "--yes", "-L", place)
+    written = [path for path in before if path.read_bytes() != before[path]]
+    left = [path for path in before if path not in written]
+    assert set(here) <= set(written)
+    assert done.exit_code == (1 if left else 0)
+    assert f"written to {len(written)} files" in done.stdout
+    assert done.stderr.count("No space left on device") == len(left)
+    assert all(str(path) in done.stderr.replace("\n", "") for path in left)
+    (disk / "ballast").unlink()
+    if left:
+        again = run_main("write", "--yes", "-L", place)
+        assert f"written to {counted(len(left), 'file')}" in again.stdout
+        assert run_main("undo", "-L", place).exit_code == 0
+    assert run_main("undo", "-L", place).exit_code == 0
+    assert {path: path.read_bytes() for path in before} == before
+
+
+def test_an_undo_restores_what_it_can_where_one_of_two_disks_is_full(disk, two_disks):
+    place, here, there = two_disks
+    before = {path: path.read_bytes() for path in (*here, *there)}
+    run_main("write", "--yes", "-L", place)
+    leave(disk, 0)
+    with serving(place) as client:
+        undone = client.post("changes/2/undo").json()
+        assert (undone["done"], undone["left"]) == (len(here), len(there))
+    assert all(path.read_bytes() == before[path] for path in here)
+    (disk / "ballast").unlink()
+    assert run_main("undo", "2", "-L", place).exit_code == 0
+    assert {path: path.read_bytes() for path in before} == before
+
+
+def test_an_undo_on_a_read_only_disk_is_tried_again_by_the_next(disk, two_disks):
+    """It does not undo an older change instead."""
+    place, _, there = two_disks
+    before = {path: path.read_bytes() for path in there}
+    run_main("write", *there, "--yes", "-L", place)
+    opinions = said(place)
+    with read_only(disk):
+        for _ in range(2):
+            done = run_main("undo", "-L", place)
+            assert (done.exit_code, done.stderr.count("read-only")) == (2, len(there))
+    assert said(place) == opinions
+    assert run_main("undo", "-L", place).exit_code == 0
+    assert {path: path.read_bytes() for path in there} == before
 
 
 def test_a_library_on_a_read_only_disk_is_read(disk, place, table):

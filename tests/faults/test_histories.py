@@ -36,7 +36,7 @@ from harmonium.library import Library
 from harmonium.library.filetags import apply_change, audio_digest, plan_write
 from harmonium.library.index import index
 from harmonium.library.store import database
-from harmonium.library.write import last_change
+from harmonium.library.writing.restore import last_change
 
 KINDS = ("flac", "mp3", "ogg", "wav")
 WORDS = ("calm", "loud", "Artist")
@@ -258,7 +258,8 @@ class History(RuleBasedStateMachine):
         before, ids = self.now(), self.actors[who].tracks.ids().tolist()
         number, person = ids[which % len(ids)], ("ann", "bob")[who]
         what = {"yes" if fits else "no": [tag]}
-        said = self.actors[who].say(number, person=person, learn=False, **what)
+        with self.actors[who].learner.paused():
+            said = self.actors[who].say(number, person=person, **what)
         after = self.now()
         assert after[0] == before[0]
         assert after[1] == before[1] | {(person, number, tag): 1 if fits else -1}
@@ -281,7 +282,7 @@ class History(RuleBasedStateMachine):
 
     @rule(who=ACTOR, what=MEANWHILE, at=st.integers(1, 4), which=NUMBER)
     def write(self, who, what, at, which):
-        plan = self.actors[who].plan_write(predicted=False)
+        plan = self.actors[who].writer.plan(predicted=False)
         seen, done, number = self.now(), {}, None
 
         def look(n, total):
@@ -307,7 +308,7 @@ class History(RuleBasedStateMachine):
         assert (report.change is None) == (not done)
         if not what:
             assert report.failures.keys() <= self.unindexed
-            again = self.actors[who].plan_write(predicted=False)
+            again = self.actors[who].writer.plan(predicted=False)
             assert {one.change.path for one in again.files} == report.failures.keys()
 
     @rule(who=ACTOR, which=NUMBER, moment=st.integers(1, 30), word=st.sampled_from(WORDS))
@@ -321,7 +322,7 @@ class History(RuleBasedStateMachine):
             self.edit(which, word, in_place=moment % 2 > 0)
             edited[path] = Path(path).read_bytes()
 
-        plan = self.actors[who].plan_write(predicted=False)
+        plan = self.actors[who].writer.plan(predicted=False)
         with at_moment(self.actors[who].engine, moment, edit):
             report = self.actors[who].write(plan)
         now = self.now()
@@ -369,7 +370,8 @@ class History(RuleBasedStateMachine):
 
         excused = self.excused(records, start[0])
         try:
-            report = self.actors[who].undo(number, learn=False, progress=look)
+            with self.actors[who].learner.paused():
+                report = self.actors[who].undo(number, progress=look)
         except LibraryError:
             self.check_undone(number, seen, self.now())
             return

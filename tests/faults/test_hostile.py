@@ -20,10 +20,10 @@ from web_server import serving
 from harmonium.audio.decoding import decode
 from harmonium.errors import AudioError
 from harmonium.library import Library
-from harmonium.library.answers import keep_said
 from harmonium.library.edits import rename_tag
 from harmonium.library.filetags import read_tags
 from harmonium.library.imports import import_table
+from harmonium.library.teaching.say import keep_said
 
 NAMES = [
     b"two\nlines\r.flac",
@@ -73,7 +73,7 @@ def test_hostile_names_are_names(place, tmp_path, monkeypatch):
         paths = {track.id: track.path for track in library.tracks.all()}
         assert sorted(os.fsencode(Path(path).name) for path in paths.values()) == sorted(NAMES)
         for number in paths:
-            keep_said(library, number, yes=["odd"])
+            keep_said(library, number, accepted=["odd"])
     for number in (1, 2):
         assert shown(run_main("say", "-L", place, "--", paths[number], "more")).exit_code == 0
     for command in (["search", "odd"], ["search", "odd", "--json"], ["doctor"], ["undo", "--list"]):
@@ -106,7 +106,7 @@ def test_hostile_tags_are_tags(place, tmp_path):
     file.save()
     with Library.open(place) as library:
         (track,) = add_tracks(library, 1)
-        keep_said(library, track, yes=TAGS)
+        keep_said(library, track, accepted=TAGS)
         kept = {tag for _, _, tag in in_force(library)}
         assert len(kept) == len(TAGS)
     for command in (
@@ -136,7 +136,7 @@ def test_what_no_database_can_hold_is_replaced(place, tag, tmp_path):
     kept = "nul byte" if tag == NUL else "half ? of a pair"
     with Library.open(place) as library:
         (track,) = add_tracks(library, 1)
-        keep_said(library, track, yes=["rock", tag])
+        keep_said(library, track, accepted=["rock", tag])
         assert in_force(library) == {("me", track, kept): 1, ("me", track, "rock"): 1}
         rename_tag(library, "rock", f"{tag} 2")
         assert in_force(library) == {("me", track, kept): 1, ("me", track, f"{kept} 2"): 1}

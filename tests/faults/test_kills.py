@@ -14,12 +14,12 @@ from noise_files import write
 from processes_in_tests import reports_of_killed
 
 from harmonium.library import Library
-from harmonium.library.answers import keep_said, learn_answers
 from harmonium.library.edits import forget, hide_tags, rename_tag
+from harmonium.library.model.tagger import tag_library
 from harmonium.library.models import use_model
 from harmonium.library.store import database
 from harmonium.library.store.schema import metadata
-from harmonium.library.tagger import tag_library
+from harmonium.library.teaching.say import keep_said
 
 TIMES = {"at", "made_at", "added_at"}
 
@@ -59,7 +59,7 @@ def kill(place, work, moment):
 
 
 WORK = {
-    "say": lambda library: keep_said(library, 7, yes=["new word"], no=["jazz"]),
+    "say": lambda library: keep_said(library, 7, accepted=["new word"], rejected=["jazz"]),
     "rename": lambda library: rename_tag(library, "rock", "stone"),
     "hide": lambda library: hide_tags(library, ["rock"]),
     "forget": lambda library: forget(library, [3, 4]),
@@ -87,7 +87,7 @@ def test_a_change_is_whole_or_not_there(whole, tmp_path, monkeypatch, name, most
             assert content(place) == after
 
 
-@pytest.mark.parametrize("work", [tag_library, learn_answers], ids=["tag", "learn"])
+@pytest.mark.parametrize("work", [tag_library, Library.learn], ids=["tag", "learn"])
 def test_what_can_be_computed_again_goes_on(whole, tmp_path, monkeypatch, work):
     monkeypatch.setattr(database, "SYNCHRONOUS", "OFF")
     start, place = tmp_path / "start.db", tmp_path / "library.db"
@@ -96,7 +96,7 @@ def test_what_can_be_computed_again_goes_on(whole, tmp_path, monkeypatch, work):
         with library.begin() as connection:
             for table in ("prediction", "refined_prediction", "refined_tag", "completed_track"):
                 connection.execute(sa.text(f"DELETE FROM {table}"))
-        if work is learn_answers:
+        if work is Library.learn:
             tag_library(library)
     shutil.copy(start, place)
     total = run(place, work)

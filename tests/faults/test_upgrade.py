@@ -16,6 +16,7 @@ from some_tracks import add_tracks, in_force, say
 from harmonium.library import Library
 from harmonium.library.store import database
 from harmonium.library.store.schema import VERSION, table_version
+from harmonium.library.store.upgrades import upgrade
 
 ENTERS = """
 import sys
@@ -106,7 +107,7 @@ def test_an_upgrade_that_is_killed_is_done_by_the_next_that_opens_it(tmp_path):
     whole = make_old_tables(tmp_path / "whole.db")
     count = watch_moments(whole, events=["before_cursor_execute"])
     with database.writing(whole, "x") as connection:
-        database.upgrade(connection, "x")
+        upgrade(connection, "x")
     whole.dispose()
     total = count()
     for moment in range(2, total):
@@ -114,7 +115,7 @@ def test_an_upgrade_that_is_killed_is_done_by_the_next_that_opens_it(tmp_path):
         engine = make_old_tables(place)
         watch_moments(engine, moment, events=["before_cursor_execute"])
         with pytest.raises(Killed), database.writing(engine, "x") as connection:
-            database.upgrade(connection, "x")
+            upgrade(connection, "x")
         engine.dispose()
         with sqlite3.connect(place) as connection:
             found = connection.execute(f"SELECT version_num FROM {table_version}").fetchall()

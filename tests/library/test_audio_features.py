@@ -40,7 +40,7 @@ def test_a_track_and_a_file_have_values_and_no_tags_of_these_names(world):
     tagged = next(one for one in library.tagged() if one.track.id == 7)
     assert tagged.features == known
     assert not {one.tag for one in tagged.tags(top=100)} & set(AUDIO_FEATURES)
-    assert not {one.tag for one in library.tags()} & set(AUDIO_FEATURES)
+    assert not {one.tag for one in library.tags.list()} & set(AUDIO_FEATURES)
     outside = library.tracks.put([small_library.Track("/music/new.ogg", "new")])[0]
     assert library.audio_features(outside) == {}
 
@@ -96,7 +96,10 @@ def test_ranges_and_tags_combine_and_what_was_not_heard_is_in_no_range(world):
 def test_a_plain_name_is_a_tag_with_the_probability_as_it_is(world):
     library, values = world
     hits = found(library, "danceable -rock")
-    assert not library.search("danceable").people_only
+    dances = library.search("danceable", limit=100)
+    assert not dances.people_only
+    values_of = values["danceability"]
+    assert all(hit.holds == (values_of[hit.track.id] >= 0.5) for hit in dances)
     for track in range(N_TAGGED + 1, 61):
         p = values["danceability"][track] * (1 - values["rock"][track])
         assert hits[track].probability == pytest.approx(p, abs=1e-6)
@@ -132,8 +135,9 @@ def test_tracks_are_ordered_by_a_feature(world):
     assert [hit.track.id for hit in highest] == by_energy[::-1][:3]
     assert highest[0].features == {"energy": values["energy"][by_energy[-1]]}
     hits = library.search("jazz", order="valence", limit=100, features=True).hits
-    order = [hit.features["valence"] for hit in hits]
-    assert order == sorted(order, reverse=True)
+    for holds in (True, False):
+        order = [hit.features["valence"] for hit in hits if hit.holds is holds]
+        assert order == sorted(order, reverse=True)
     assert {hit.track.id for hit in hits} == found(library, "jazz").keys()
     assert list(hits[0].features) == list(AUDIO_FEATURES)
     with pytest.raises(DataError, match="energy"):
@@ -168,11 +172,12 @@ def test_a_tag_of_the_same_name_is_renamed_and_hidden_and_the_feature_stays(worl
     library, _ = world
     before = library.audio_features(7)
     library.opinions.say("bob", 7, present=["energy"], change=new_change(library))
-    library.rename("energy", "power", learn=False)
-    library.hide("valence", learn=False)
+    with library.learner.paused():
+        library.rename("energy", "power")
+        library.hide("valence")
     assert library.audio_features(7) == before
     assert found(library, "power").keys() == {7}
-    model = small_library.quick_model(features=True).without({"valence"}, {"energy": "power"})
+    model = small_library.quick_model(features=True).renamed({"energy": "power"})
     assert list(model.features) == list(AUDIO_FEATURES)
 
 
@@ -181,6 +186,6 @@ def test_the_built_in_model_has_them_and_people_s_tags_of_these_names_are_moods(
     library.tag_all()
     assert list(library.audio_features(1)) == list(AUDIO_FEATURES)
     assert len(library.search("energetic", limit=3)) == 3
-    assert {library.kinds()[name] for name in ("energy", "energetic", "danceable")} == {"mood"}
-    wanted = library.plan_write(rules={"features": True})  # the files do not exist
+    assert {library.tags.kinds()[name] for name in ("energy", "energetic", "danceable")} == {"mood"}
+    wanted = library.writer.plan(rules={"features": True})  # the files do not exist
     assert len(wanted.failures) == 3

@@ -1,5 +1,7 @@
 """The health of a library."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 import small_library
@@ -7,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from small_library import new_change
 
+from harmonium.estimators.model_files import from_bytes, to_bytes
 from harmonium.library.doctor import examine, near_spellings, surprises
 from harmonium.library.store.tracks import Track
 
@@ -52,6 +55,17 @@ def test_wrong_tags_are_doubted_most(library):
     assert all(doubt.tag != small_library.NOISE for doubt in doubts)
     everything = examine(library, doubts=1000).doubts
     assert (int(ids[left_out]), "jazz", False) in {(d.track.id, d.tag, d.said) for d in everything}
+
+
+def test_a_model_without_held_out_probabilities_judges_no_tags(library):
+    small_library.fill(library, 30)
+    model = small_library.quick_model()
+    arrays, description = from_bytes(model.bytes)
+    kept = {name: array for name, array in arrays.items() if not name.startswith("held_out.")}
+    library.models.add(dataclasses.replace(model, bytes=to_bytes(kept, description)))
+    health = examine(library)
+    assert health.doubts is None
+    assert health.to_dict()["doubts"] is None
 
 
 def test_surprise_is_how_much_less_probable_than_usual_a_label_is():

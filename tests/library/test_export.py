@@ -11,6 +11,7 @@ import pytest
 from harmonium.data.tag_names import AUDIO_FEATURES
 from harmonium.errors import DataError
 from harmonium.library import export
+from harmonium.library.export import TaggedTrack
 
 FEATURES = {name: k / 8 for k, name in enumerate(AUDIO_FEATURES)}
 HOSTILE = "/music/it's \"&<$HOME>\n`id`; %2F é.mp3"
@@ -24,12 +25,12 @@ def track(number, path, **about):
 def test_rekordbox_gets_each_track_and_a_playlist_of_them(tmp_path):
     files = {"genre": ["Jazz", "R&B"], "comment": ["promo"]}
     tracks = [
-        (
+        TaggedTrack(
             track(7, "/a/b c.mp3", title="<T>", artist="A\nB", duration=61.6, file_tags=files),
             ["x"],
             FEATURES,
         ),
-        (track(3, HOSTILE), ["late night", "r&b"], {}),
+        TaggedTrack(track(3, HOSTILE), ["late night", "r&b"], {}),
     ]
     export.write_export(tmp_path / 'my "list".XML', tracks)
     root = ET.parse(tmp_path / 'my "list".XML').getroot()
@@ -51,7 +52,7 @@ def test_rekordbox_gets_each_track_and_a_playlist_of_them(tmp_path):
 
 @pytest.mark.parametrize("path", [HOSTILE, os.fsdecode(b"/music/caf\xe9\x01.mp3"), "/a//b#?.mp3"])
 def test_rekordbox_finds_any_file_by_its_location(path):
-    document = export.rekordbox([(track(1, path), [], {})], os.fsdecode(b"\xe9\x00"))
+    document = export.rekordbox([TaggedTrack(track(1, path), [], {})], os.fsdecode(b"\xe9\x00"))
     (entry,) = ET.fromstring(document).findall("COLLECTION/TRACK")
     place = entry.get("Location").removeprefix("file://localhost")
     assert place.isascii()
@@ -64,14 +65,19 @@ def test_rekordbox_finds_any_file_by_its_location(path):
     [(0, "0x0000FF"), (0.3, "0x25FDE9"), (0.4, "0x00FF00"), (0.79, "0xFFA500"), (1, "0xFF0000")],
 )
 def test_the_colour_in_rekordbox_is_that_of_the_energy(energy, colour):
-    document = export.rekordbox([(track(1, "/a.mp3"), [], {"energy": energy})], "name")
+    tagged = TaggedTrack(track(1, "/a.mp3"), [], {"energy": energy})
+    document = export.rekordbox([tagged], "name")
     assert ET.fromstring(document).find("COLLECTION/TRACK").get("Colour") == colour
 
 
 def test_a_table_has_a_column_for_each_feature(tmp_path):
     tracks = [
-        (track(1, HOSTILE, title="T, U", file_tags={"genre": ["Jazz"]}), ["late", "r&b"], FEATURES),
-        (track(2, os.fsdecode(b"/caf\xe9.mp3")), [], {}),
+        TaggedTrack(
+            track(1, HOSTILE, title="T, U", file_tags={"genre": ["Jazz"]}),
+            ["late", "r&b"],
+            FEATURES,
+        ),
+        TaggedTrack(track(2, os.fsdecode(b"/caf\xe9.mp3")), [], {}),
     ]
     export.write_export(tmp_path / "list.CSV", tracks)
     with (tmp_path / "list.CSV").open(newline="", errors="surrogateescape") as file:
@@ -79,7 +85,27 @@ def test_a_table_has_a_column_for_each_feature(tmp_path):
     assert (first["path"], first["title"], first["genre"]) == (HOSTILE, "T, U", "Jazz")
     assert first["tags"] == "late; r&b"
     assert {name: float(first[name]) for name in AUDIO_FEATURES} == FEATURES
-    assert (second["path"], second["energy"]) == (tracks[1][0].path, None)
+    assert (second["path"], second["energy"]) == (tracks[1].track.path, None)
+
+
+FORMULAS = ["=cmd|' /C calc'!A0", "+1", "-1+1", "@SUM(A1)", "\t=1", "\r=1", "'=1", "''+1"]
+
+
+@pytest.mark.parametrize("text", FORMULAS)
+def test_a_table_has_no_cell_that_a_spreadsheet_runs(tmp_path, text):
+    about = {"title": text, "artist": text, "album": text, "file_tags": {"genre": [text]}}
+    tagged = TaggedTrack(track(1, "=x.mp3", **about), [text, "rock"], FEATURES)
+    export.write_export(tmp_path / "list.csv", [tagged])
+    with (tmp_path / "list.csv").open(newline="") as file:
+        (row,) = csv.DictReader(file)
+    assert row["path"] == "'=x.mp3"
+    for name in ("title", "artist", "album", "genre"):
+        assert row[name] == f"'{text}"
+    assert row["tags"] == f"'{text}; rock"
+    export.write_export(tmp_path / "raw.csv", [tagged], raw=True)
+    with (tmp_path / "raw.csv").open(newline="") as file:
+        (row,) = csv.DictReader(file)
+    assert (row["path"], row["title"], row["tags"]) == ("=x.mp3", text, f"{text}; rock")
 
 
 def test_a_playlist_has_a_line_about_each_track_and_its_path(tmp_path):

@@ -13,10 +13,10 @@ from some_tracks import a_model, in_force, say
 from tagged_files import id3_tag, untagged
 
 from harmonium.audio import extraction
-from harmonium.audio.decoding import find_audio
 from harmonium.audio.extractors import Extractor, extractor_key, features_of_file
+from harmonium.audio.folders import find_audio
 from harmonium.errors import LibraryError
-from harmonium.library import Library
+from harmonium.library import Library, examine
 from harmonium.library import index as index_module
 from harmonium.library.filetags import apply_change, plan_write
 from harmonium.library.index import index
@@ -61,7 +61,7 @@ def never_read(monkeypatch):
             raise AssertionError("a file was read")
 
         if read:
-            monkeypatch.setattr(index_module, "examine", refuse)
+            monkeypatch.setattr(examine, "examine", refuse)
         if heard:
             monkeypatch.setattr(index_module, "iterate_files", refuse)
 
@@ -91,12 +91,19 @@ def test_new_files_become_tracks(library, run, music):
 
 
 def test_the_first_tracks_have_tags_before_the_last_are_read(library, music, monkeypatch):
-    monkeypatch.setattr(index_module, "_KEPT_SECONDS", 0)
-    calls = []
-    monkeypatch.setattr(library, "tag_new", lambda **how: calls.append(how) or 1)
+    monkeypatch.setattr(index_module, "_STORED_SECONDS", 0)
+    events = []
+
+    def tag_new():
+        with library.learner.watching():
+            events.append("tag")
+            return 1
+
+    monkeypatch.setattr(library, "tag_new", tag_new)
+    monkeypatch.setattr(library.learner, "learn", lambda: events.append("learn"))
     report = library.index(music, extractor=LEVEL, engine="serial", cache=False)
-    assert (calls[0], calls[-1]) == ({"learn": False}, {})  # what answers teach comes in the end
-    assert report.tagged == len(calls)
+    assert report.tagged == events.count("tag") > 1
+    assert events.index("learn") == len(events) - 1  # what answers teach comes in the end
 
 
 def swap(a, b):
@@ -353,8 +360,37 @@ def test_only_what_is_named_or_there_says_anything_of_its_tracks(library, run, m
             run(*named)
 
 
+def test_a_link_that_cannot_be_followed_does_not_end_the_run(library, run, music):
+    (music / "loop").symlink_to(music / "loop")
+    (music / "song.flac").symlink_to(music / "song.flac")
+    report = run(music)
+    assert len(report.new) == 3
+    assert list(report.unlisted) == [str(music / "loop")]
+    assert list(report.unreadable) == [str(music / "song.flac")]
+    assert not report.complete
+
+
+def test_a_path_that_is_too_long_for_the_system_is_unreadable_and_not_missing(run, tmp_path):
+    music = tmp_path / "music"
+    folder = music
+    while len(os.fsencode(folder)) < 3900:
+        folder /= "x" * 150
+    folder.mkdir(parents=True)
+    name = "y" * 200 + ".flac"
+    source = write(tmp_path / "source.flac", 1)
+    descriptor = os.open(folder, os.O_RDONLY)
+    os.link(source, name, dst_dir_fd=descriptor)
+    os.close(descriptor)
+    report = run(music)
+    assert list(report.unreadable) == [f"{folder}/{name}"]
+    for _ in range(2):
+        report = run(music)
+        assert list(report.still_unreadable) == [f"{folder}/{name}"]
+        assert report.missing == []
+
+
 def test_a_run_that_is_interrupted_goes_on(library, run, music, monkeypatch):
-    monkeypatch.setattr(index_module, "_READ_TOGETHER", 1)
+    monkeypatch.setattr(examine, "READ_TOGETHER", 1)
 
     def stop(done, total):
         assert total == 3
@@ -371,10 +407,11 @@ def test_a_run_that_is_interrupted_goes_on(library, run, music, monkeypatch):
 def test_two_runs_at_once_make_each_track_once(library, run, music, monkeypatch):
     real = index_module._Run.begin
 
-    def begin(self, *arguments):  # the first knows of no track yet when the second is done
+    def begin(self, *arguments, **options):
+        """The first knows of no track yet when the second is done."""
         monkeypatch.setattr(index_module._Run, "begin", real)
         assert len(run(music).new) == 3
-        return real(self, *arguments)
+        return real(self, *arguments, **options)
 
     monkeypatch.setattr(index_module._Run, "begin", begin)
     assert run(music).complete
@@ -393,7 +430,7 @@ def test_a_file_is_read_for_one_digest_only(library, run, music, tmp_path, monke
 
 
 def test_tracks_are_stored_and_tagged_while_others_are_still_read(library, run, music, monkeypatch):
-    monkeypatch.setattr(index_module, "_KEPT_SECONDS", 0)
+    monkeypatch.setattr(index_module, "_STORED_SECONDS", 0)
     key, done, had_features = extractor_key(LEVEL), [0], []
 
     def stored():
@@ -402,3 +439,22 @@ def test_tracks_are_stored_and_tagged_while_others_are_still_read(library, run, 
 
     run(music, stored=stored, progress=lambda n, _: done.append(n))
     assert had_features[0] == (0, 1)  # then it is due again after a while
+
+
+def test_every_path_names_the_track_and_a_copy_is_new_once(library, run, tmp_path):
+    """It is counted in every run, and listed where it is new."""
+    folder = tmp_path / "music"
+    first = write(folder / "Downloads" / "copy of a song.flac", 1)  # the first in the alphabet
+    second = write(folder / "Zappa" / "song.flac", 1)
+    run(folder)
+    assert library.tracks.count() == 1
+    for name in (first, second, "Zappa/song.flac", "song", "copy of a song.flac"):
+        assert library.track(str(name)).id == 1
+    assert library.tracks.find(str(second)).id == 1
+    report = run(folder)
+    assert len(report.copies) == 1
+    assert report.known_copies == {str(second)}
+    other = write(first.with_name("another.flac"), 1)
+    report = run()
+    new = {path for path, _ in report.copies} - report.known_copies
+    assert new == {str(other)}

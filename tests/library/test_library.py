@@ -15,10 +15,10 @@ from harmonium.files import user_data_folder
 from harmonium.library import Library
 from harmonium.library import library as library_module
 from harmonium.library.filetags import audio_digest, read_tags
-from harmonium.library.store import database, opinions
+from harmonium.library.store import database, opinions, upgrades
 from harmonium.library.store.schema import VERSION, metadata, table_version
 from harmonium.library.store.tracks import Track
-from harmonium.library.write import undo_change
+from harmonium.library.writing.restore import undo_change
 
 WRITER = """
 import sys
@@ -72,7 +72,7 @@ def test_an_old_library_keeps_what_it_has(tmp_path):
             **{("me", track, "mellow"): 1 for track in (1, 2)},
             **{("me", 1, "jazz"): -1, ("me", 2, "jazz"): 1},
         }
-        assert library.hidden_tags() == {"rock"}
+        assert library.tags.hidden() == {"rock"}
         assert library.tracks.features([1, 2], extractor="paper")[1].shape == (2, 389)
         with library.connect() as connection:
             assert opinions.people_of(connection, np.array([1, 2, 3])).tolist() == [2, 2, 0]
@@ -84,8 +84,8 @@ def test_an_old_library_keeps_what_it_has(tmp_path):
 def open_later(place, monkeypatch, *statements):
     """Open a library with a later version, which has one more migration."""
     with monkeypatch.context() as later:
-        later.setitem(database.MIGRATIONS, "9999", statements)
-        for module in (library_module, database):
+        later.setitem(upgrades.MIGRATIONS, "9999", statements)
+        for module in (library_module, upgrades):
             later.setattr(module, "VERSION", "9999")
         return Library.open(place, create=False)
 

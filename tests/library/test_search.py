@@ -8,22 +8,16 @@ import small_library
 import sqlalchemy as sa
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from small_library import NOISE, TAGS, fill, new_change
+from small_library import NOISE, TAGS, new_change
 from some_tracks import a_model
 
 from harmonium.data import normalise_tag
 from harmonium.errors import DataError, LibraryError
 from harmonium.library.search import MAX_DEPTH, N_TAGS_LIKE_SOUND, Query, alike, parse
-from harmonium.library.store import tracks
+from harmonium.library.sound import SoundVectors
 from harmonium.library.store.schema import BLOCK, EXTRACTOR
 from harmonium.library.store.schema import track as track_table
-from harmonium.library.store.tracks import (
-    MAX_DEVIATIONS,
-    SoundSpace,
-    SoundVectors,
-    Track,
-    update_sound_vectors,
-)
+from harmonium.library.store.tracks import Track
 
 N_TAGGED = 25
 
@@ -65,7 +59,7 @@ def test_the_order_is_that_of_looking_at_each_track(world, text):
     library.opinions.say("bob", int(ids[0]), absent=["rock"], change=new_change(library))
     library.opinions.say("bob", int(ids[40]), absent=["rock"], change=new_change(library))
     expected = brute_force(library, model, ids, text)
-    found = library.search(text, limit=100)
+    found = library.search(text, limit=100, min_probability=0)
     np.testing.assert_allclose(
         [hit.probability for hit in found.hits], [score for *_, score in expected], atol=1e-6
     )
@@ -73,6 +67,24 @@ def test_the_order_is_that_of_looking_at_each_track(world, text):
     assert [hit.track.id for hit in found.hits] == [track for _, _, track, _ in expected]
     if text == "rock":
         assert [hit.source != "people" for hit in found.hits] == [open for open, *_ in expected]
+
+
+@pytest.mark.parametrize(
+    "text", ["rock", "rock -mellow", "hip hop OR jazz", "-rock", "(rock live)"]
+)
+def test_tracks_that_have_the_tags_come_before_less_likely_ones(world, text):
+    library, _, ids, _ = world
+    library.opinions.say("bob", int(ids[40]), absent=["rock"], change=new_change(library))
+    matching = set(library.snapshot().matching(text).tolist())
+    found = library.search(text, limit=100)
+    assert 0 < len(matching) < len(found)
+    assert {hit.track.id for hit in found if hit.holds} == matching
+    assert [hit.holds for hit in found] == sorted((hit.holds for hit in found), reverse=True)
+    for holds in (True, False):
+        likely = [hit.probability for hit in found if hit.holds is holds and hit.source != "people"]
+        assert likely == sorted(likely, reverse=True)
+    assert found.total == len(matching)
+    assert found.total + found.n_below + found.n_other == len(ids)
 
 
 def test_a_search_does_not_read_the_weights_of_the_model(world):
@@ -109,7 +121,7 @@ def test_what_most_people_say_of_a_track_counts_as_certain_for_its_likeness(worl
 
 def test_a_question_and_a_likeness_multiply(world):
     library, _, ids, _ = world
-    hits = library.search("jazz", like=int(ids[30]), limit=100).hits
+    hits = library.search("jazz", like=int(ids[30]), limit=100, min_probability=0).hits
     near = [hit for hit in hits if hit.similarity > 0]
     assert hits[: len(near)] == near  # what is less alike than chance comes last
     scores = [hit.probability * hit.similarity for hit in near]
@@ -287,87 +299,6 @@ def test_questions_as_people_write_them(text, meant, known, aliases):
 def test_questions_that_cannot_be_read(text, message):
     with pytest.raises(DataError, match=message):
         parse(text, KNOWN)
-
-
-def cosines(library, track_id):
-    sounds = SoundVectors.of(library)
-    return sounds.ids, sounds.cosines(track_id)
-
-
-def directly(X, row):
-    """The cosines by hand, in all dimensions and full precision."""
-    Z = np.clip((X - X.mean(axis=0)) / X.std(axis=0), -MAX_DEVIATIONS, MAX_DEVIATIONS)
-    Z = Z - Z.mean(axis=0)
-    return Z @ Z[row] / np.linalg.norm(Z, axis=1) / np.linalg.norm(Z[row])
-
-
-def count_fits(monkeypatch):
-    fits = []
-    fit = SoundSpace.fitted
-    monkeypatch.setattr(SoundSpace, "fitted", lambda X: fits.append(len(X)) or fit(X))
-    return fits
-
-
-def test_likeness_is_the_cosine_of_present_features_in_units_of_their_deviations(library):
-    ids, X, _ = fill(library, 30)
-    X = X * np.logspace(-2, 2, X.shape[1], dtype=np.float32) + 5
-    library.tracks.put_features(ids, X, extractor=small_library.EXTRACTOR)
-    update_sound_vectors(library)
-    found, near = cosines(library, int(ids[7]))
-    np.testing.assert_array_equal(found, ids)
-    np.testing.assert_allclose(near, directly(X.astype(float), 7), atol=0.02)
-    assert near[7] == pytest.approx(1, abs=1e-5)
-    library.tracks.put_features(ids[4:5], X[9:10], extractor=small_library.EXTRACTOR)
-    found, _ = cosines(library, int(ids[9]))
-    assert int(ids[4]) not in found  # dropped with what it was made of
-    update_sound_vectors(library)
-    assert cosines(library, int(ids[9]))[1][4] == pytest.approx(1, abs=1e-5)
-    library.tracks.drop_features(int(ids[4]))
-    assert int(ids[4]) not in cosines(library, int(ids[9]))[0]
-
-
-def test_of_many_features_the_axes_on_which_tracks_differ_are_kept():
-    rng = np.random.default_rng(0)
-    X = (rng.normal(size=(300, 20)) @ rng.normal(size=(20, 389))).astype(np.float32)
-    X[:, 5] = 3.0  # constant: says nothing
-    vectors = SoundSpace.fitted(X).vectors(X).astype(float)
-    near = vectors @ vectors[0] / np.linalg.norm(vectors, axis=1) / np.linalg.norm(vectors[0])
-    np.testing.assert_allclose(near, directly(np.delete(X, 5, axis=1), 0), atol=0.03)
-
-
-def test_new_tracks_join_and_a_grown_library_is_measured_anew(library, monkeypatch):
-    fits = count_fits(monkeypatch)
-    ids, X, _ = fill(library, 40)
-    update_sound_vectors(library)
-    update_sound_vectors(library)
-    assert fits == [40]
-    for n, expected in ((2, [40]), (10, [40, 52])):
-        files = [Track(f"/more/{n} {i}.ogg", f"{n} {i}") for i in range(n)]
-        new = library.tracks.put(files)
-        library.tracks.put_features(new, X[:n], extractor=small_library.EXTRACTOR)
-        update_sound_vectors(library)
-        assert fits == expected
-        found, near = cosines(library, int(ids[0]))
-        assert near[np.searchsorted(found, new[0])] == pytest.approx(1, abs=1e-5)
-    assert len(SoundVectors.of(library).ids) == 52
-
-
-def test_a_large_library_is_measured_by_a_choice_of_its_tracks(library, monkeypatch):
-    monkeypatch.setattr(tracks, "MAX_TRACKS", 20)
-    monkeypatch.setattr(tracks, "_PAGE", 7)
-    fits, calls = count_fits(monkeypatch), []
-    ids, _, _ = fill(library, 30)
-    update_sound_vectors(library, lambda *call: calls.append(call))
-    assert fits == [20]
-    assert calls[-1] == (30, 30)
-    assert len(cosines(library, int(ids[0]))[0]) == 30
-
-
-def test_a_single_track_is_like_nothing(library):
-    fill(library, 1, tagged=0)
-    update_sound_vectors(library)
-    ids, near = cosines(library, 1)
-    assert (ids.tolist(), near.tolist()) == ([1], [0])
 
 
 def test_words_that_are_not_tags_find_names_and_what_cannot_be_asked_is_refused(world):

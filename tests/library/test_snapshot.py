@@ -8,16 +8,16 @@ import pytest
 from small_library import TAGS, trained
 from some_tracks import say as said_by
 
-from harmonium.data.tag_names import builtin_tree
+from harmonium.data.genres import builtin_tree
 from harmonium.library import Library
-from harmonium.library.answers import keep_said
 from harmonium.library.edits import forget, hide_tags, rename_tag
+from harmonium.library.model.tagger import tag_library
 from harmonium.library.snapshot import Question, Snapshot
-from harmonium.library.store.opinions import VerdictTable, agreed_tags
 from harmonium.library.store.schema import GENRES
-from harmonium.library.tagger import tag_library
+from harmonium.library.teaching.say import keep_said
+from harmonium.library.verdicts import VerdictTable, agreed_tags
 
-PARTS = ("reached", "predictions", "trained", "absent", "verdicts", "ids", "places")
+PARTS = ("holding", "predictions", "trained", "absent", "verdicts", "ids", "tags")
 QUESTIONS = ("rock", "rock -live", "(jazz OR live) AND NOT mellow", "-random", "random OR rock")
 
 
@@ -44,15 +44,15 @@ def test_the_answers_are_those_of_search(library):
     change = None
     for do in (
         lambda change: None,
-        lambda change: keep_said(library, 40, yes=["jazz"], no=["rock"]),
-        lambda change: keep_said(library, 12, no=["live", "mellow"]),
+        lambda change: keep_said(library, 40, accepted=["jazz"], rejected=["rock"]),
+        lambda change: keep_said(library, 12, rejected=["live", "mellow"]),
         lambda change: library.changes.undo(change),
         lambda change: forget(library, [3, 4]),
         lambda change: tag_library(library, again=True),
         lambda change: library.changes.begin("review", "a sitting"),
-        lambda change: keep_said(library, 31, yes=["rock"], change=change),
-        lambda change: keep_said(library, 31, yes=["jazz"], change=change),
-        lambda change: keep_said(library, 31, no=["rock"], change=change),
+        lambda change: keep_said(library, 31, accepted=["rock"], change=change),
+        lambda change: keep_said(library, 31, accepted=["jazz"], change=change),
+        lambda change: keep_said(library, 31, rejected=["rock"], change=change),
     ):
         change = do(change)
         assert_same(library)
@@ -62,7 +62,7 @@ def test_the_answers_are_those_of_search(library):
 def test_what_has_not_changed_is_not_read_again_and_changes_are_seen_at_once(library):
     before = library.snapshot()
     before.search(Question("rock"), 5, shown_tags=True)
-    keep_said(library, 40, yes=["jazz"])
+    keep_said(library, 40, accepted=["jazz"])
     after = library.snapshot()
     assert after is not before
     assert after.predictions is before.predictions
@@ -73,15 +73,15 @@ def test_what_has_not_changed_is_not_read_again_and_changes_are_seen_at_once(lib
     library.snapshot().find(Question("live"))
     rename_tag(library, "live", "concert")
     view = library.snapshot()
-    assert "concert" in view.places
+    assert view.tags["concert"].predicted
     assert len(view.find(Question("concert")).ids)
     hide_tags(library, ["rock"])
-    assert "rock" not in library.snapshot().places
-    assert "rock" in library.snapshot().hidden
+    assert not library.snapshot().tags["rock"].predicted
+    assert library.snapshot().tags["rock"].hidden
 
 
 @pytest.mark.parametrize("with_tree", [False, True])
-def test_verdicts_brought_up_to_date_are_those_read_anew(library, with_tree):
+def test_updated_verdicts_are_those_read_anew(library, with_tree):
     trained(library, tagged=30, people=("ann", "bob", "cy"))
     if with_tree:
         library.settings.set(GENRES, builtin_tree().to_dict())
@@ -89,7 +89,7 @@ def test_verdicts_brought_up_to_date_are_those_read_anew(library, with_tree):
     said_by(library, "dee", 3, present=["bebop", "rock"], absent=["jazz"])
     said_by(library, "ann", 40, present=["hip-hop"])
     said_by(library, "ann", 3, retract=["rock"])
-    newer, anew = table.brought_up_to(library, version), VerdictTable.read(library)
+    newer, anew = table.updated(library, version), VerdictTable.read(library)
     agreed = agreed_tags(library.opinions.triples(), library.genres())
     for track in library.tracks.ids().tolist():
         assert newer.of_track(track) == anew.of_track(track) == agreed.get(track, {})
@@ -100,20 +100,18 @@ def test_verdicts_brought_up_to_date_are_those_read_anew(library, with_tree):
             assert np.array_equal(one, other), name
 
 
-def test_facets_count_what_people_and_the_model_say(library):
+def test_facets_count_the_tracks_that_have_a_tag(library):
     view = library.snapshot()
     found = view.find(Question("rock"))
-    counts = {one.tag: one.n for one in view.facets(found)}
+    counts = {facet.tag: facet.n for facet in view.facets(found)}
     expected = dict.fromkeys(counts, 0)
-    for track in found.ids.tolist():
+    for track in found.matching.tolist():
         said = view.verdicts.of_track(track)
-        p = dict(
-            zip(view.model.vocabulary, view.predictions.rows(np.array([track]))[0], strict=True)
-        )
-        for tag in expected:
-            place = view.places.get(tag)
-            guess = place is not None and p[tag] >= view.model.thresholds[place]
-            expected[tag] += said.get(tag, guess)
+        (p,) = view.predictions.rows(np.array([track]))
+        for name in expected:
+            tag = view.tags[name]
+            probability = None if tag.column is None else float(p[tag.column])
+            expected[name] += view.tags.holds(tag, said, probability)
     assert counts == expected
 
 

@@ -1,25 +1,17 @@
 """Why a tag has its probability, how tags relate, and what writing would add."""
 
 from dataclasses import replace
-from itertools import permutations
 
 import numpy as np
-import polars as pl
 import pytest
 import small_library
 from small_library import trained
 from some_tracks import triples
 
-from harmonium import TagSmoother
-from harmonium.data import Triples
 from harmonium.errors import DataError, UnknownTagError
 from harmonium.library import Library
-from harmonium.library import tags as module
-from harmonium.library.answers import complete_track
-from harmonium.library.learning.train import can_smooth, learn_smoothing
-from harmonium.library.models import compare_models
-from harmonium.library.store.opinions import judge
-from harmonium.library.tagger import Tagger, log_odds, tag_library, tag_probabilities
+from harmonium.library.model.tagger import Tagger, tag_library
+from harmonium.library.store.reports import ModelReport, TagReport
 from harmonium.library.tags import (
     pairwise_pull,
     related,
@@ -27,58 +19,15 @@ from harmonium.library.tags import (
     suggest,
     tag_detail,
     tag_map,
-    why,
 )
-from harmonium.library.write import wanted_tags
+from harmonium.library.writing import outline as outline_module
+from harmonium.library.writing.wanted import wanted_tags
 
 
 @pytest.fixture
 def view(library):
     trained(library, tagged=30, artists=7)
     return library.snapshot()
-
-
-YES, NO = ["rock", "hip hop"], ["live"]
-
-
-@pytest.mark.parametrize("exact", [module.MAX_EXACT, 1])
-def test_the_parts_add_up_to_the_probability(view, monkeypatch, exact):
-    monkeypatch.setattr(module, "MAX_EXACT", exact)
-    found = why(view, 40, "jazz", YES, NO, "me")
-    total = np.log(found.usual / (1 - found.usual)) + found.sound["log_odds"]
-    total += sum(part.log_odds for part in found.parts)
-    assert 1 / (1 + np.exp(-total)) == pytest.approx(found.probability, abs=1e-6)
-    completed = {one.tag: one for one in complete_track(view, 40, YES, NO, "me").tags}
-    assert found.probability == pytest.approx(completed["jazz"].probability, abs=1e-4)
-    assert found.sound["probability"] == pytest.approx(completed["jazz"].before, abs=1e-4)
-    said = {part.tag: part.said for part in found.parts}
-    assert said == {"rock": True, "hip hop": True, "live": False}
-
-
-def test_a_part_is_the_mean_over_all_orders(view):
-    tagger, observed = view.tagger, {"rock": 1.0, "hip hop": 1.0, "live": 0.0}
-    x = view.library.tracks.features([40], extractor=tagger.extractor)[1]
-
-    def value(tags):
-        known = np.array([[observed[t] if t in tags else np.nan for t in tagger.tags]], np.float32)
-        return float(log_odds(tagger.probabilities(x, known))[0, tagger.tags.index("jazz")])
-
-    expected = dict.fromkeys(observed, 0.0)
-    orders = list(permutations(observed))
-    for order in orders:
-        for k, tag in enumerate(order):
-            expected[tag] += (value(order[: k + 1]) - value(order[:k])) / len(orders)
-    found = {part.tag: part.log_odds for part in why(view, 40, "jazz", YES, NO, "me").parts}
-    assert found == pytest.approx(expected, abs=1e-4)
-
-
-def test_what_is_said_of_the_tag_itself_does_not_count(view):
-    alone = why(view, 40, "jazz", ["rock"], [], "me")
-    assert why(view, 40, "jazz", ["rock", "jazz"], [], "me") == alone
-    with pytest.raises(UnknownTagError, match="no tag 'polka'"):
-        why(view, 40, "polka", [], [], "me")
-    with pytest.raises(DataError, match="cannot be both"):
-        complete_track(view, 40, ["rock"], ["Rock"], "me")
 
 
 def test_the_pull_of_two_tags_is_that_of_the_four_states():
@@ -101,7 +50,7 @@ def test_the_pull_of_two_tags_is_that_of_the_four_states():
 
 def test_the_map_links_what_excludes_each_other(view):
     found = tag_map(view)
-    assert {one.tag for one in found.tags} == set(view.places)
+    assert {one.tag for one in found.tags} == {tag.name for tag in view.tags.predicted}
     assert all(0 <= one.x <= 1 and 0 <= one.y <= 1 for one in found.tags)
     first = found.links[0]
     assert {first["a"], first["b"]} == {"rock", "jazz"}  # the one is the other's contrary
@@ -111,14 +60,15 @@ def test_the_map_links_what_excludes_each_other(view):
 
 def test_examples_of_other_music_are_no_examples_of_ones_own(library):
     model, _, _ = trained(library, tagged=30)
-    report = model.report | {"own": 2, "tags": [{"tag": "rock", "examples": 12}]}
+    tags = (TagReport(tag="rock", examples=12), TagReport(tag="jazz"))
+    report = replace(model.report, own=2, tags=tags)
     number = library.models.add(replace(model, report=report))
     tag_library(library, library.models.get(number))
-    found = {one.tag: one for one in library.tags()}
+    found = {one.tag: one for one in library.tags.list()}
     assert (found["rock"].owner, found["rock"].examples) == ("own", 12)
-    library.say(1, "guitar", learn=False)  # which only the built-in model knows
+    library.say(1, "guitar")  # which only the built-in model knows
     assert library.models.current(whole=False).id == number
-    guitar = {one.tag: one for one in library.tags()}["guitar"]
+    guitar = {one.tag: one for one in library.tags.list()}["guitar"]
     assert (guitar.owner, guitar.examples, guitar.auc) == ("people", 0, None)
 
 
@@ -134,89 +84,39 @@ def test_a_tag_in_detail(view):
         tag_detail(view, "polka")
 
 
+def with_aucs(**aucs):
+    """A report of the quick model's tags, some of which were evaluated."""
+    names = [*small_library.TAGS, small_library.NOISE]
+    return ModelReport(tags=tuple(TagReport(tag=name, auc=aucs.get(name)) for name in names))
+
+
 def test_models_side_by_side(library):
     model, _, _ = trained(library, tagged=30)
-    report = {"tags": [{"tag": "rock", "auc": 0.7}, {"tag": "jazz", "auc": 0.8}]}
+    report = with_aucs(rock=0.7, jazz=0.8)
     first = library.models.add(replace(model, report=report), use=False)
-    report = {"tags": [{"tag": "rock", "auc": 0.9}, {"tag": "live", "auc": 0.6}]}
-    strict = np.where(model.thresholds > 1, 2, 0.9999).astype(np.float32)
+    report = with_aucs(rock=0.9, live=0.6)
+    strict = np.where(np.isnan(model.thresholds), np.nan, 0.9999).astype(np.float32)
     second = library.models.add(replace(model, report=report, thresholds=strict), use=False)
     assert library.models.current(whole=False).id == model.id
-    assert compare_models(library, first, second).changed_tracks is None
+    assert library.models.compare(first, second).changed_tracks is None
     for number in (first, second):
         tag_library(library, library.models.get(number))
-    found = compare_models(library, first, second)
-    aucs = [tuple(one.values()) for one in found.tags]
+    found = library.models.compare(first, second)
+    aucs = [tuple(one.values()) for one in found.tags if {one["auc_a"], one["auc_b"]} != {None}]
     assert aucs == [("jazz", 0.8, None), ("live", None, 0.6), ("rock", 0.7, 0.9)]
     assert (found.better, found.worse) == (1, 0)
     assert (found.mean_a, found.mean_b, found.error) == (0.7, 0.9, None)  # of the only tag of both
     assert 0 < found.changed_tracks <= 60
-    assert compare_models(library, first, first).changed_tracks == 0
-    builtin = library.models.add(replace(model, report={**report, "own": 0}), use=False)
-    assert [one.built_in for one in library.list_models()] == [True, False, False, False]
-    found = compare_models(library, first, builtin)  # whose AUCs are of other music
-    assert [tuple(one.values()) for one in found.tags] == [("jazz", 0.8, None), ("rock", 0.7, None)]
-
-
-TAGS = ("rock", "guitar", "piano", "calm")
-
-
-def opinions(seed=0):
-    """Three people tag 40 tracks: rock goes with guitar, piano with calm."""
-    rng = np.random.default_rng(seed)
-    kinds = {i: ("rock", "guitar") if i % 2 else ("piano", "calm") for i in range(1, 41)}
-    rows = [
-        (person, i, tag, 1)
-        for person in ("ann", "bob", "cy")
-        for i, tags in kinds.items()
-        for tag in tags
-        if rng.random() < 0.8
-    ]
-    return triples(*rows, ("ann", 1, "calm", -1))
-
-
-class Together(Tagger):
-    """A tagger of which nothing is asked but which tags go together."""
-
-    def __init__(self, rbm):
-        self.tags, self.aliases, self.rbm = TAGS, {}, rbm
-
-    def without_sound(self, observed):
-        return tag_probabilities(self.rbm, observed.astype(np.float64)).astype(np.float32)
-
-
-def test_smoothing_keeps_what_was_denied_and_suggestions_are_those_of_the_smoother():
-    is_anns = pl.col("person") == "ann"
-    assert can_smooth(opinions())  # which needs tracks that several people tagged
-    assert not can_smooth(opinions().filter(is_anns))
-    assert not can_smooth(opinions().filter(is_anns | (pl.col("track_id") < 20)))
-    labels_of, together = learn_smoothing(opinions(), judge(opinions()), TAGS, seed=0)
-    labels, rock = labels_of(np.arange(1, 41)), np.arange(1, 41) % 2 == 1
-    assert labels[rock, 0].min() > labels[~rock, 0].max()  # what was left out is filled in
-    assert labels[0, 3] == 0
-    assert labels[2, 3] > 0
-    said = opinions().filter(pl.col("value") > 0)
-    tracks = said["track_id"].cast(pl.String)
-    seen = opinions().select("person", "track_id").unique(maintain_order=True)
-    smoother = TagSmoother(random_state=0, n_jobs=-1).fit(
-        Triples.from_columns(said["person"], tracks, said["tag"], normalise=False),
-        pairs=(seen["person"], seen["track_id"].cast(pl.String)),
-    )
-    order = [smoother.tags_.tolist().index(tag) for tag in TAGS]
-    tagger, counts = Together(together), smoother._data.y[:, order]
-    expected, found = smoother.suggest(["rock"]), suggest(tagger, counts, ["rock"])
-    assert [one.tag for one in found] == expected["tag"].to_list()
-    for name in ("probability", "usual"):
-        np.testing.assert_allclose([getattr(one, name) for one in found], expected[name], atol=1e-3)
-    expected, found = smoother.related("piano"), related(tagger, counts, "Piano")
-    assert [one.tag for one in found] == expected["tag"].to_list()
-    np.testing.assert_allclose([one.log_odds for one in found], expected["log_odds"], atol=1e-2)
-    assert found[0].tag == "calm"
-    assert found[-1].log_odds < 0
+    assert library.models.compare(first, first).changed_tracks == 0
+    builtin = library.models.add(replace(model, report=ModelReport(own=0)), use=False)
+    assert [one.built_in for one in library.models.entries()] == [True, False, False, False]
+    found = library.models.compare(first, builtin)  # whose AUCs are of other music
+    aucs = [tuple(one.values()) for one in found.tags if one["auc_a"] is not None]
+    assert aucs == [("jazz", 0.8, None), ("rock", 0.7, None)]
 
 
 def test_with_one_person_the_model_itself_tells_what_goes_together(monkeypatch):
-    monkeypatch.setattr("harmonium.library.tagger.words", lambda: None)
+    monkeypatch.setattr("harmonium.library.model.tagger.words", lambda: None)
     tagger = Tagger(small_library.quick_model())
     first, *_, last = related(tagger, None, "rock")
     assert first.log_odds > 0
@@ -260,22 +160,23 @@ def test_the_genres_of_files_go_with_what_a_person_says(library):
     assert said_together(library, ["rock", "calm"]).shape == (4, 2)
 
 
-def test_the_outline_of_writing_counts_what_would_be_written(view):
-    """Here no file has any tag, as far as the library knows."""
-    outline = view.library.outline_write(precision=0, rules={"ignore": ["mellow"]})
+def test_the_outline_of_writing_counts_what_would_be_written(view, monkeypatch):
+    """Here no file has any tag, as far as the library knows; and there are no files."""
+    monkeypatch.setattr(outline_module, "_failures", lambda files: {})
+    outline = view.library.writer.outline(precision=0, rules={"ignore": ["mellow"]})
     counts = {one.tag: one for one in outline.tags}
     wanted, guessed = dict.fromkeys(counts, 0), 0
     for track in view.ids.tolist():
         said = view.verdicts.of_track(track)
         p = view.predictions.rows(np.array([track]))[0]
-        for tag in wanted:
-            place = view.places.get(tag)
-            guess = place is not None and p[place] >= view.model.thresholds[place]
-            wanted[tag] += said.get(tag, guess)
-            guessed += guess and tag not in said and tag != "mellow"
+        for name in wanted:
+            tag = view.tags[name]
+            guess = tag.predicted and tag.reached(p[tag.place])
+            wanted[name] += said.get(name, guess)
+            guessed += guess and name not in said and name != "mellow"
     assert {tag: one.n for tag, one in counts.items()} == wanted
     assert not counts["mellow"].accepted
     assert not any(one.elsewhere for one in outline.tags)  # all are learnt from this library
     assert sum(one.n - one.n_said for one in outline.accepted) == guessed
     written = wanted_tags(view.library, view.ids.tolist())
-    assert outline.tracks == sorted(one for one in written if set(written[one]) - {"mellow"})
+    assert outline.tracks == sorted(one for one in written if set(written[one].scores) - {"mellow"})

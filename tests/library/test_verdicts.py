@@ -1,23 +1,22 @@
-"""From opinions to labels, and which tags there is enough to learn from."""
+"""From opinions to verdicts and labels."""
 
 import numpy as np
 import pytest
 from some_tracks import add_tracks, in_force, say, triples
 
-from harmonium.data.tag_names import GenreTree, builtin_tree
+from harmonium.data.genres import GenreTree, builtin_tree
 from harmonium.errors import DataError
 from harmonium.library import Library
 from harmonium.library.imports import import_file_tags, import_table
-from harmonium.library.learning.examples import choose_vocabulary
-from harmonium.library.store.opinions import (
+from harmonium.library.store.schema import GENRES
+from harmonium.library.store.tracks import Track
+from harmonium.library.verdicts import (
     VerdictTable,
     agreed_tags,
     judge,
     label_matrix,
-    with_kinds,
+    with_implied_genres,
 )
-from harmonium.library.store.schema import GENRES
-from harmonium.library.store.tracks import Track
 
 IDS = np.array([3, 5, 9])
 
@@ -53,28 +52,6 @@ def test_labels_of_opinions(rows, tags, rule, expected):
 def test_a_rule_that_makes_no_sense_is_refused(rule):
     with pytest.raises(DataError, match=f"'{next(iter(rule))}' must be"):
         judge(triples(("ann", 3, "rock", 1)), **rule)
-
-
-def judged(**counts):
-    """Tags on the first so many tracks."""
-    rows = [("ann", i, tag, 1) for tag, n in counts.items() for i in range(n)]
-    return judge(triples(*rows))
-
-
-def test_the_vocabulary_are_the_tags_with_enough_tracks_most_used_first():
-    tags, excluded = choose_vocabulary(judged(rare=4, some=5, much=40, all=98), 100)
-    assert tags == ("much", "some")
-    found = [(one.tag, one.missing, one.reason) for one in excluded]
-    assert found == [("all", 3, "3 more tracks without it"), ("rare", 1, "1 more track with it")]
-    counts = {"rare": 4, "some": 5}
-    for n_tracks in (30, 99, 100, 10_000):  # whatever else was imported
-        assert choose_vocabulary(judged(**counts), n_tracks)[0] == ("some",)
-    assert choose_vocabulary(judged(**counts), 30, min_examples=4)[0] == ("some", "rare")
-    tags, excluded = choose_vocabulary(judged(a=12, b=11, c=10), 100, max_tags=2)
-    assert tags == ("a", "b")
-    assert excluded[0].reason == "only the 2 most used tags are learnt"
-    with pytest.raises(DataError, match="'min_examples' must be at least 2"):
-        choose_vocabulary(judged(a=7), 100, min_examples=1)
 
 
 def test_a_genre_inside_the_name_of_another_is_left_open():
@@ -187,7 +164,7 @@ def test_the_most_used_spelling_is_kept_files_come_first_and_are_counted_anew(ge
 
 def test_kinds_count_for_a_genre_unless_that_is_denied():
     rows = [("a", 1, "bebop", 1), ("a", 2, "bebop", 1), ("a", 2, "jazz", -1), ("b", 1, "dnb", 1)]
-    said = with_kinds(triples(*rows), builtin_tree())
+    said = with_implied_genres(triples(*rows), builtin_tree())
     dnb = {("b", 1, "drum & bass", 1), ("b", 1, "electronic", 1)}
     assert set(said.rows()) == {*rows[:3], ("a", 1, "jazz", 1)} | dnb
 

@@ -2,14 +2,11 @@
 
 import errno
 import io
-import subprocess
-import sys
 import tempfile
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from itertools import islice
-from multiprocessing import Pipe
 from types import SimpleNamespace
 
 import numpy as np
@@ -24,15 +21,24 @@ from web_server import root, serving
 
 from harmonium import DiscriminativeRBM
 from harmonium.audio import pictures
-from harmonium.errors import LibraryError
+from harmonium.errors import (
+    LibraryBusyError,
+    LibraryDamagedError,
+    LibraryError,
+    LibraryUnavailableError,
+    NotInLibraryError,
+)
 from harmonium.library import Library
 from harmonium.library.filetags import read_tags
+from harmonium.library.learning.learner import Learner
+from harmonium.library.model.tagger import tag_library
 from harmonium.library.store import database
-from harmonium.library.store.models import UNREACHABLE, StoredModel
-from harmonium.library.tagger import tag_library
-from harmonium.web import jobs, track_routes
-from harmonium.web import service as service_module
-from harmonium.web.bodies import problem_of
+from harmonium.library.store.models import StoredModel
+from harmonium.library.store.reports import ModelReport
+from harmonium.library.writing.writer import Writer
+from harmonium.web import learner as learner_module
+from harmonium.web.problems import problem_of
+from harmonium.web.routes import sound as sound_routes
 
 
 @pytest.fixture(scope="module", params=["sqlite", "postgresql"])
@@ -79,7 +85,7 @@ def test_where_there_is_no_library_the_page_begins_empty(tmp_path):
 def test_search_finds_what_the_library_finds(client, place):
     answer = client.get("search", params={"q": "rock -live", "min_probability": 0}).json()
     with Library.open(place) as library:
-        expected = library.search("rock -live", limit=100).hits
+        expected = library.search("rock -live", limit=100, min_probability=0).hits
     assert [hit["id"] for hit in answer["hits"]] == [hit.track.id for hit in expected][:50]
     assert answer["total"] == len(expected)
     assert answer["hits"][0]["probability"] == pytest.approx(expected[0].probability)
@@ -97,11 +103,13 @@ def test_a_path_is_found_and_saved_as_a_search(client, place):
     found = client.get("search", params=saved["query"]).json()["hits"]
     assert [hit["id"] for hit in found] == path
     with Library.open(place) as library:
-        assert [hit.track.id for hit in library.run_search("Way")] == path
+        assert [hit.track.id for hit in library.searches.run("Way")] == path
         library.save_search("All", "jazz", limit=20)
     all_, _ = client.get("searches").json()["searches"]
-    assert all_["query"] == {"q": "jazz", "min_probability": 0, "stops": 20}
-    assert client.get("search", params=all_["query"]).json()["total"] == 60
+    assert all_["query"] == {"q": "jazz", "stops": 20}
+    found = client.get("search", params=all_["query"]).json()
+    assert found["total"] == sum(hit["holds"] for hit in found["hits"])
+    assert found["total"] + found["n_below"] + found["n_other"] == 60
     for new, status in (("Way", 422), ("Jazz", 200), ("Way 2", 404)):
         done = client.post("searches/rename", params={"title": "All"}, json={"to": new})
         assert done.status_code == status
@@ -188,6 +196,27 @@ def test_what_is_said_is_kept_and_found(client):
     assert all(one["said"] is None for one in again["track"]["tags"])
 
 
+def test_a_hidden_word_is_not_predicted_from_then_on(client, monkeypatch):
+    """Though the model has learnt it from answers, and unlearns it only later."""
+
+    def predicted():
+        tags = client.get("tags").json()["tags"]
+        return any(tag["tag"] == "drizzle" and tag["threshold"] is not None for tag in tags)
+
+    for track in range(40, 46):
+        assert client.post(f"tracks/{track}/say", json={"yes": ["drizzle"]}).status_code == 200
+    wait_until(predicted, "the word to be learnt")
+    with monkeypatch.context() as busy:
+        busy.setattr(Learner, "learn", lambda _: None)
+        change = client.post("tags/drizzle/hide").json()["change"]
+        assert not predicted()
+    client.post(f"changes/{change}/undo")
+    wait_until(predicted, "the word to be learnt again")
+    for track in range(40, 46):
+        client.post(f"tracks/{track}/say", json={"unknown": ["drizzle"]})
+    wait_until(lambda: not predicted(), "the word to be unlearnt")
+
+
 def test_the_answers_of_a_sitting_are_one_change(client):
     questions = client.get("teach", params={"n": 3, "tag": "mellow"}).json()["questions"]
     assert {one["tag"] for one in questions} == {"mellow"}
@@ -201,7 +230,7 @@ def test_the_answers_of_a_sitting_are_one_change(client):
 
 
 def test_one_shape_for_every_error(client, monkeypatch):
-    monkeypatch.setattr(Library, "write_fields", lambda _: 1 // 0)
+    monkeypatch.setattr(Writer, "fields", lambda _: 1 // 0)
     as_json = {"Content-Type": "application/json"}
     for answer, status, code in (
         (client.get("search", params={"q": "roc"}), 404, "unknown_tag"),
@@ -221,7 +250,22 @@ def test_one_shape_for_every_error(client, monkeypatch):
         assert (answer.status_code, error["code"]) == (status, code)
         assert error["message"].endswith((".", "?"))
         assert set(error) == {"code", "message", "field"}
-    assert problem_of(LibraryError("database disk image is malformed")).status_code == 409
+
+
+@pytest.mark.parametrize(
+    ("error", "status", "retry_after"),
+    [
+        (LibraryError("The word locked decides nothing."), 409, None),
+        (LibraryDamagedError("Nor does: the connection is lost."), 409, None),
+        (LibraryUnavailableError("The disk is full."), 503, "5"),
+        (LibraryBusyError("Another program writes."), 503, "5"),
+        (NotInLibraryError("There is no track #9."), 404, None),
+    ],
+)
+def test_the_type_of_an_error_decides_its_status(error, status, retry_after):
+    problem = problem_of(error)
+    assert problem.status_code == status
+    assert (problem.headers or {}).get("Retry-After") == retry_after
 
 
 RATE = 22_050
@@ -256,8 +300,8 @@ def add_model(place):
         model = DiscriminativeRBM(n_hidden=4, max_epochs=3, validation_fraction=0.0, random_state=0)
         model.fit(many.astype(np.float32), pl.DataFrame(Y, schema=tags))
         about = {"name": "DiscriminativeRBM", "vocabulary": tags, "extractor": extractor}
-        thresholds = np.array([0.05, 0.05, 0.05, UNREACHABLE], np.float32)
-        about |= {"thresholds": thresholds, "report": {"precision": {}}}
+        thresholds = np.array([0.05, 0.05, 0.05, np.nan], np.float32)
+        about |= {"thresholds": thresholds, "report": ModelReport()}
         library.models.add(StoredModel(bytes=model.to_bytes(), **about))
         tag_library(library)
 
@@ -349,7 +393,7 @@ def test_events_go_on_after_the_library_could_not_be_read(world, monkeypatch):
     def fail_once(last):
         looks.append(last)
         if len(looks) == 1:
-            raise LibraryError("it is locked")
+            raise LibraryBusyError("it is locked")
         return look(last)
 
     monkeypatch.setattr(events, "_changes", fail_once)
@@ -379,7 +423,7 @@ def test_without_room_for_it_the_picture_of_a_sound_is_drawn_all_the_same(world,
 def test_a_link_in_place_of_a_track_is_not_followed(world, monkeypatch, tmp_path, what):
     client, folder, _ = world
     monkeypatch.setenv("HARMONIUM_CACHE", str(tmp_path / "one"))
-    expected, opened = client.get(f"tracks/1/{what}").content, track_routes._opened
+    expected, opened = client.get(f"tracks/1/{what}").content, sound_routes.open_track
     secret = tmp_path / "secret.flac"
     secret.write_bytes(sound(12))
 
@@ -397,7 +441,7 @@ def test_a_link_in_place_of_a_track_is_not_followed(world, monkeypatch, tmp_path
         assert client.get(f"tracks/1/{what}").status_code == 404
         (folder / "kept").replace(folder / "a.flac")
         monkeypatch.setenv("HARMONIUM_CACHE", str(tmp_path / "another"))
-        monkeypatch.setattr(track_routes, "_opened", swap_when_opened)
+        monkeypatch.setattr(sound_routes, "open_track", swap_when_opened)
         assert client.get(f"tracks/1/{what}").content == expected
     finally:
         (folder / "kept").replace(folder / "a.flac")
@@ -494,28 +538,6 @@ def test_one_job_of_a_kind_at_a_time_and_of_a_folder_that_is_there(world):
     assert answer.json()["error"]["field"] == "folder"
 
 
-def test_a_job_that_is_stopped_before_it_has_begun_is_stopped(monkeypatch):
-    """The word to stop may come as soon as the process listens."""
-
-    def stop_at_once(pipe):
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(jobs, "_listen_for_stop", stop_at_once)
-    ours, theirs = Pipe()
-    jobs.work("index", "nowhere.db", {}, theirs)
-    assert ours.recv() == ("stopped", None)
-
-
-def test_a_job_that_waits_for_a_lock_is_stopped_at_once():
-    code = (
-        "import threading; from multiprocessing import Pipe; from harmonium.web import jobs\n"
-        "ours, theirs = Pipe()\njobs._listen_for_stop(theirs)\n"
-        "threading.Timer(0.2, ours.send, ['stop']).start()\n"
-        "try:\n    threading.Event().wait()\nexcept KeyboardInterrupt:\n    print('stopped')"
-    )
-    assert subprocess.check_output([sys.executable, "-c", code], timeout=60) == b"stopped\n"
-
-
 def test_a_failure_does_not_end_the_learning(monkeypatch):
     calls, learnt, failed = [], threading.Event(), threading.Event()
 
@@ -525,12 +547,13 @@ def test_a_failure_does_not_end_the_learning(monkeypatch):
             raise OSError("the disk is full")
         return SimpleNamespace(refreshed=["rock"], n_tracks=1)
 
-    monkeypatch.setattr(service_module.log, "exception", lambda text: failed.set())
-    library = SimpleNamespace(learn=learn, improvement=lambda: None)
+    monkeypatch.setattr(learner_module.log, "exception", lambda text: failed.set())
+    review = SimpleNamespace(improvement=lambda: None)
+    library = SimpleNamespace(learn=learn, review=review)
     service = SimpleNamespace(
         library=lambda: library, events=SimpleNamespace(tell=lambda event, what: learnt.set())
     )
-    learner = service_module.Learner(service)
+    learner = learner_module.Learner(service)
     learner.learn()
     assert failed.wait(10)
     learner.learn()

@@ -28,7 +28,7 @@ from harmonium.library import Library
 from harmonium.library.edits import forget
 from harmonium.library.store.tracks import Track
 from harmonium.web import app as app_module
-from harmonium.web import guard, jobs
+from harmonium.web import guard, jobs, sessions
 from harmonium.web.app import create_app
 from harmonium.web.guard import ServerSettings
 
@@ -197,7 +197,7 @@ def test_a_sound_of_days_is_refused(tagging_client):
 
 def test_whoever_hears_a_file_has_little_memory_and_writes_nothing(tmp_path):
     code = (
-        "from harmonium.web.jobs import _set_limits\n"
+        "from harmonium.web.uploads import _set_limits\n"
         "import resource\n"
         "_set_limits()\n"
         "print(resource.getrlimit(resource.RLIMIT_CPU)[0])\n"
@@ -363,7 +363,14 @@ def test_the_token_opens_and_the_cookie_after_it(locked):
 
 @pytest.mark.parametrize(
     "value",
-    ["", "x", "9999999999.", "9999999999." + "0" * 64, f"1.{guard._signature('1', TOKEN)}", TOKEN],
+    [
+        "",
+        "x",
+        "9999999999.",
+        "9999999999." + "0" * 64,
+        f"1.{sessions._signature('1', TOKEN)}",
+        TOKEN,
+    ],
 )
 def test_a_forged_cookie_opens_nothing(locked, value):
     name = f"harmonium_{locked.base_url.port}"
@@ -372,8 +379,8 @@ def test_a_forged_cookie_opens_nothing(locked, value):
 
 def test_secrets_are_compared_in_constant_time(monkeypatch):
     compared = []
-    monkeypatch.setattr(guard.hmac, "compare_digest", lambda *both: compared.append(both))
-    assert not guard.same_secret("wrong", TOKEN)
+    monkeypatch.setattr(sessions.hmac, "compare_digest", lambda *both: compared.append(both))
+    assert not sessions.same_secret("wrong", TOKEN)
     assert compared == [(b"wrong", TOKEN.encode())]
 
 
@@ -458,7 +465,7 @@ def test_too_many_connections_are_turned_away(place, monkeypatch):
 def test_costly_work_is_limited(client):
     service = client.server.config.app.state.service
     with service.limited("drawing", 1), pytest.MonkeyPatch.context() as patch:
-        patch.setattr("harmonium.web.track_routes.SPECTRUM_SECONDS", 0.1)
+        patch.setattr("harmonium.web.routes.sound.WAIT_SECONDS", 0.1)
         answer = client.get("tracks/61/spectrum")
     assert answer.status_code == 503
     assert answer.json()["error"]["code"] == "busy"

@@ -10,13 +10,16 @@ everything after it (Ogg's pages, MP4's chunk offsets). Comparing the bytes of b
 all of these alike, without knowing any format.
 """
 
+import errno
 import hashlib
 import os
 import re
 import shutil
+import stat
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
 from functools import lru_cache
 from io import FileIO
@@ -26,9 +29,10 @@ from typing import BinaryIO, TypeAlias, TypeVar
 import numpy as np
 
 from harmonium.files import open_file, try_lock
-from harmonium.library.filetags.formats import (
+from harmonium.library.filetags.binary import (
     FileProblem,
     PathLike,
+    as_file_tag_error,
     copy,
     explained,
     read_at,
@@ -41,6 +45,9 @@ _IS_WINDOWS = os.name == "nt"  # where nobody can remove an open file
 _NO_FOLLOW = getattr(os, "O_NOFOLLOW", 0)  # Windows has no such flag
 _OF_CONTENT = ("st_dev", "st_ino", "st_size", "st_mtime_ns", "st_ctime_ns")
 _PART = re.compile(r"\.harmonium-[0-9a-f]{16}\.part")
+_CHUNK = 500  # files whose access is checked at a time
+_SLOW = 0.1  # seconds for these after which several threads check the others
+_THREADS = 16
 WAIT_SECONDS = 30.0  # how long to wait for another process that writes to the same file
 
 
@@ -55,6 +62,7 @@ def replace_file(
     produce: Callable[[BinaryIO, BinaryIO, str], Result | None],
     *,
     keep: Callable[[Result], object] | None = None,
+    swept: set[Path] | None = None,
 ) -> Result | None:
     """Let ``produce(old file, empty file, digest of the old)`` write a new file in its place.
 
@@ -62,15 +70,15 @@ def replace_file(
     symbolic link stays a link: its target is replaced. ``keep`` gets what ``produce`` returned when
     all is ready, just before the new file replaces the old one. If ``produce`` returns None, or
     either raises, the old file stays and nothing is left behind. A FileTagError says why it cannot
-    be done.
+    be done. What killed processes have left in the folder is removed first, unless the folder is
+    among those ``swept`` before, to which it is added.
     """
     place = Path(os.path.realpath(path))
     with ExitStack() as stack:
         with explained(path):
-            # It could be replaced anyway, against its owner's will.
-            if not place.stat().st_mode & 0o222 or not os.access(place, os.W_OK):
-                raise FileProblem("it is read-only; make it writable first (chmod u+w)")
-            part, new = stack.enter_context(_part(place))  # first, so that nobody else replaces it
+            FileAccess().check_replaceable(place)
+            known = set() if swept is None else swept
+            part, new = stack.enter_context(_part(place, known))  # now nobody else replaces it
             old = stack.enter_context(open_file(place))
             status, before = os.fstat(old.fileno()), content_digest(old)
             result = produce(old, new, before)
@@ -98,6 +106,59 @@ def replace_file(
     return result
 
 
+class FileAccess:
+    """Whether files may be read and replaced, by what the system says; folders are asked once."""
+
+    def __init__(self) -> None:
+        self._folders: dict[str, bool] = {}  # folder → whether new files can be made in it
+
+    def check_readable(self, path: PathLike) -> None:
+        """Raise an OSError if a file is missing or cannot be read."""
+        os.stat(path)  # noqa: PTH116
+        if not os.access(path, os.R_OK):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), os.fspath(path))
+
+    def check_replaceable(self, path: PathLike) -> None:
+        """Raise a FileProblem if a file or its folder is read-only, an OSError if it is missing."""
+        place = os.fspath(path)
+        status = os.lstat(place)
+        if stat.S_ISLNK(status.st_mode):
+            place = os.path.realpath(path)
+            status = os.stat(place)  # noqa: PTH116
+        # A read-only file could be replaced, but against its owner's will.
+        if not status.st_mode & 0o222 or not os.access(place, os.W_OK):
+            raise FileProblem("it is read-only; make it writable first (chmod u+w)")
+        folder = os.path.dirname(place) or os.curdir  # noqa: PTH120
+        if folder not in self._folders:
+            self._folders[folder] = os.access(folder, os.W_OK)
+        if not self._folders[folder]:
+            raise FileProblem("its folder is read-only; make that writable first")
+
+
+def problems_of(paths: Sequence[str], check: Callable[[str], None]) -> dict[str, str]:
+    """Path → what is wrong with the file, for those that a check of `FileAccess` refuses."""
+
+    def look(some: Sequence[str]) -> dict[str, str]:
+        problems = {}
+        for path in some:
+            try:
+                check(path)
+            except (FileProblem, OSError) as error:
+                problems[path] = str(as_file_tag_error(path, error))
+        return problems
+
+    start = time.monotonic()
+    problems = look(paths[:_CHUNK])
+    if time.monotonic() - start < _SLOW:
+        return problems | look(paths[_CHUNK:])
+    # A network drive takes a millisecond for each file, but can answer many questions at once.
+    chunks = [paths[first : first + _CHUNK] for first in range(_CHUNK, len(paths), _CHUNK)]
+    with ThreadPoolExecutor(_THREADS) as pool:
+        for found in pool.map(look, chunks):
+            problems |= found
+    return problems
+
+
 @contextmanager
 def _descriptor(path: Path, flags: int) -> Iterator[int]:
     descriptor = os.open(path, flags)
@@ -108,22 +169,31 @@ def _descriptor(path: Path, flags: int) -> Iterator[int]:
 
 
 @contextmanager
-def _part(place: Path) -> Iterator[tuple[Path, BinaryIO]]:
+def _part(place: Path, swept: set[Path]) -> Iterator[tuple[Path, BinaryIO]]:
     """(path, file) of a new file next to another; removed unless it has replaced the other."""
     # Its name follows from the other file's, so that no two programs write to it at once.
     name = hashlib.sha256(os.fsencode(place.name)).hexdigest()[:16]
     part = place.with_name(f".harmonium-{name}.part")
-    with os.fdopen(_create(part), "r+b") as file:
-        try:
-            yield part, file
-        except BaseException:
-            _discard(part, file)
-            raise
+    if part.parent not in swept:
+        _sweep(part.parent)
+        swept.add(part.parent)
+    file = os.fdopen(_create(part), "r+b")
+    try:
+        yield part, file
+    except BaseException:
+        _discard(part, file)
+        raise
+    finally:
+        # Closing writes what is still buffered. What had to be on the disk is there already, and
+        # the error of a full disk must not take the place of another one.
+        with suppress(OSError):
+            file.close()
 
 
 def _discard(part: Path, file: BinaryIO) -> None:
     if _IS_WINDOWS:
-        file.close()
+        with suppress(OSError):
+            file.close()
     with suppress(OSError):
         part.unlink(missing_ok=True)
 
@@ -136,24 +206,36 @@ def _create(part: Path) -> int:
     """
     end = time.monotonic() + WAIT_SECONDS
     while True:
-        _sweep(part.parent)
         try:
             descriptor = os.open(part, os.O_RDWR | os.O_CREAT | os.O_EXCL | _NO_FOLLOW, 0o600)
         except FileExistsError:
-            if part.is_file() and not part.is_symlink() and time.monotonic() < end:
-                time.sleep(0.02)
-                continue
-            reason = "another program is writing tags to it; try again when it is done, or, if no "
-            reason += f"program is, remove {part.name} from its folder"
-            if part.is_symlink() or (part.exists() and not part.is_file()):
-                reason = f"the new file's name is taken; remove {part.name} from its folder"
-            raise FileProblem(reason) from None
+            _wait_for(part, end)
+            continue
         if _IS_WINDOWS:
             return descriptor
         try_lock(descriptor, wait=True)  # only a sweep can hold it, and lets go at once
         if _is_at(part, descriptor):
             return descriptor
         os.close(descriptor)  # swept away before it was locked
+
+
+def _wait_for(part: Path, end: float) -> None:
+    """Wait a moment for whoever has the name of a new file; a FileProblem if that is in vain."""
+    try:
+        status = part.lstat()
+    except FileNotFoundError:
+        return  # the other process has just finished
+    if not stat.S_ISREG(status.st_mode):
+        raise FileProblem(f"the new file's name is taken; remove {part.name} from its folder")
+    _remove_abandoned(part)
+    if not os.path.lexists(part):
+        return
+    if time.monotonic() >= end:
+        raise FileProblem(
+            "another program is writing tags to it; try again when it is done, or, if no program "
+            f"is, remove {part.name} from its folder"
+        )
+    time.sleep(0.02)
 
 
 def _is_at(part: Path, descriptor: int) -> bool:
@@ -170,16 +252,21 @@ def _sweep(folder: Path) -> None:
     with suppress(OSError), os.scandir(folder) as entries:
         parts = [Path(entry.path) for entry in entries if _PART.fullmatch(entry.name)]
     for part in parts:
-        if part.is_symlink() or not part.is_file():
-            continue
-        with suppress(OSError):
-            if _IS_WINDOWS:
-                part.unlink()  # fails while another process has it open
-                continue
-            # A living writer holds a lock on its file.
-            with _descriptor(part, os.O_RDWR | os.O_NONBLOCK | _NO_FOLLOW) as descriptor:
-                if try_lock(descriptor) and _is_at(part, descriptor):
-                    part.unlink()
+        _remove_abandoned(part)
+
+
+def _remove_abandoned(part: Path) -> None:
+    """Remove a new file that no living process is writing."""
+    if part.is_symlink() or not part.is_file():
+        return
+    with suppress(OSError):
+        if _IS_WINDOWS:
+            part.unlink()  # fails while another process has it open
+            return
+        # A living writer holds a lock on its file.
+        with _descriptor(part, os.O_RDWR | os.O_NONBLOCK | _NO_FOLLOW) as descriptor:
+            if try_lock(descriptor) and _is_at(part, descriptor):
+                part.unlink()
 
 
 def _copy_attributes(place: Path, status: os.stat_result, part: Path, new: BinaryIO) -> None:

@@ -6,16 +6,24 @@ docs/library.md has an example.
 
 import math
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeAlias, get_args
 
-from harmonium.data.tag_names import KINDS, NO_TAG, kind_of, normalise_tag
+from harmonium.data.tag_names import AUDIO_FEATURES, KINDS, NO_TAG, kind_of, normalise_tag
 from harmonium.errors import DataError
 from harmonium.files import read_toml
-from harmonium.library.filetags.formats import FIELDS, GROUPING_FRAMES, Id3Options, Values
+from harmonium.library.filetags.contents import (
+    COMMENT,
+    FIELDS,
+    GIVEN,
+    GROUPING_FRAMES,
+    SCORE_FIELDS,
+    Id3Options,
+    Values,
+)
 
 Mode: TypeAlias = Literal["merge", "append", "overwrite", "only-if-empty"]
 GivenTags: TypeAlias = Mapping[str, float] | Iterable[str]
@@ -42,7 +50,6 @@ class PlacedTag(NamedTuple):
 
     tag: str
     name: str  # what is written
-    score: float
     field: str | None  # None: it has no field
     refused: str  # why it is not written, or ""
 
@@ -123,38 +130,39 @@ class Rules:
             version=self.id3_version, grouping=self.grouping_frame, separator=self.separator
         )
 
-    def place(self, tags: GivenTags, spelt: Mapping[str, str] = {}) -> Iterator[PlacedTag]:
-        """Where each tag goes; spelt by its alias, else as in ``spelt``; missing scores are NaN."""
+    def place(self, tag: str, spelling: str | None = None) -> PlacedTag:
+        """Where a tag goes, and its name there: its alias, else ``spelling``, else the tag."""
         aliases, fields, kinds, ignored, allowed = self._folded
-        for tag, score in _scored(tags, needed=self.scores):
-            name = aliases.get(fold(tag)) or spelt.get(tag, tag)
-            keys = (fold(tag), fold(name))
-            kind = kind_of(next((key for key in keys if key in kinds), keys[1]), kinds)
-            named = (fields[key] for key in (*keys, kind) if key in fields)
-            where, refused = next(named, self.default_field), ""
-            if not ignored.isdisjoint(keys):
-                refused = "on the ignore list"
-            elif allowed is not None and allowed.isdisjoint(keys):
-                refused = "not among the tags to write"
-            elif where in (None, NOWHERE):
-                refused = "it has no field"
-            yield PlacedTag(tag, name, score, None if where == NOWHERE else where, refused)
+        name = aliases.get(fold(tag)) or spelling or tag
+        keys = (fold(tag), fold(name))
+        known_key = next((key for key in keys if key in kinds), keys[1])
+        field = self.default_field
+        for key in (*keys, kind_of(known_key, kinds)):
+            if key in fields:
+                field = fields[key]
+                break
+        if field == NOWHERE:
+            field = None
+        refused = ""
+        if not ignored.isdisjoint(keys):
+            refused = "on the ignore list"
+        elif allowed is not None and allowed.isdisjoint(keys):
+            refused = "not among the tags to write"
+        elif field is None:
+            refused = "it has no field"
+        return PlacedTag(tag=tag, name=name, field=field, refused=refused)
 
-    def sort(
-        self, tags: GivenTags, spelt: Mapping[str, str] = {}
-    ) -> tuple[dict[str, dict[str, float]], list[UnwrittenTag]]:
-        """({field: {name to write: score}}, what is left out), as `place` says."""
-        # If several tags share a name, the first spelling and the highest score count.
-        found: dict[str, dict[str, tuple[str, float]]] = {}  # by field and folded name
-        left_out: list[UnwrittenTag] = []
-        for tag, name, score, where, refused in self.place(tags, spelt):
-            if refused or where is None:
-                left_out.append(UnwrittenTag(tag, refused))
-            else:
-                there = found.setdefault(where, {})
-                first, highest = there.get(fold(name), (name, score))
-                there[fold(name)] = (first, max(highest, score))
-        return {where: dict(there.values()) for where, there in found.items()}, left_out
+    @property
+    def unused_fields(self) -> set[str]:
+        """The fields of files that make no difference to what is written."""
+        unused = {GIVEN}
+        if COMMENT not in (self.default_field, *self.fields.values()):
+            unused.add(COMMENT)
+        if not self.scores:
+            unused |= {*SCORE_FIELDS}
+        if not self.features:
+            unused |= {*AUDIO_FEATURES}
+        return unused
 
     def is_blank(self, values: Values) -> bool:
         """Whether all these values are words that are not tags, such as Other."""
@@ -223,16 +231,22 @@ def parse_pairs(pairs: Sequence[str], option: str) -> dict[str, str]:
     return found
 
 
+def is_missing(value: str, before: Values, mode: Mode) -> bool:
+    """Whether adding a value to a field with these values would add something."""
+    if mode == "merge":
+        return fold(value) not in map(fold, before)
+    if mode == "only-if-empty":
+        return not before
+    return value not in before
+
+
 def combine(before: Values, new: Values, mode: Mode) -> Values:
     """A field's values after adding new ones."""
     if not new or (mode == "only-if-empty" and before):
         return before
-    if mode == "merge":
-        known = {fold(value) for value in before}
-        return (*before, *(value for value in new if fold(value) not in known))
-    if mode == "append":
-        return (*before, *(value for value in new if value not in before))
-    return new
+    if mode == "overwrite":
+        return new
+    return (*before, *(value for value in new if is_missing(value, before, mode)))
 
 
 def combine_comment(before: Values, new: Values, mode: Mode) -> Values:
@@ -258,31 +272,39 @@ def fold(tag: str) -> str:
     return normalise_tag(tag) or tag.strip()
 
 
-def _scored(tags: GivenTags, *, needed: bool) -> list[tuple[str, float]]:
+def checked_tags(tags: GivenTags, *, scores_needed: bool) -> dict[str, float]:
+    """Tag → its score, NaN if it has none; raises a DataError for what cannot be written."""
     if isinstance(tags, str):
         raise DataError(f"'tags' must be names or a mapping of names to scores, got {tags!r}.")
+    scores = {}
     if isinstance(tags, Mapping):
-        pairs = [(tag, float(score)) for tag, score in tags.items()]
+        for tag, score in tags.items():
+            scores[_checked_name(tag, "tags")] = float(score)
     else:
-        pairs = [(tag, math.nan) for tag in tags]
-    if needed and any(math.isnan(score) for _, score in pairs):
+        for tag in tags:
+            scores[_checked_name(tag, "tags")] = math.nan
+    if scores_needed and any(map(math.isnan, scores.values())):
         raise DataError(
             "With scores=True, 'tags' must map names to scores. Pass such a mapping, or omit "
             "scores."
         )
-    return [(_checked_name(tag, "tags"), score) for tag, score in pairs]
+    return scores
 
 
 def _checked_name(tag: str, argument: str) -> str:
     """The tag without white space around it, if it can be written to a file."""
     if not isinstance(tag, str) or not tag.strip():
         raise DataError(f"'{argument}' must hold names, got {tag!r}.")
-    if any(character < " " or "\ud800" <= character <= "\udfff" for character in tag.strip()):
-        raise DataError(
-            f"A tag in '{argument}' has a control character or one that is not valid Unicode: "
-            f"{tag!r}. Rename it with an alias."
-        )
+    if problem := name_problem(tag):
+        raise DataError(f"A tag in '{argument}' {problem}: {tag!r}. Rename it with an alias.")
     return tag.strip()
+
+
+def name_problem(name: str) -> str:
+    """Why no file can hold a name, or ""."""
+    if any(character < " " or "\ud800" <= character <= "\udfff" for character in name.strip()):
+        return "has a control character or one that is not valid Unicode"
+    return ""
 
 
 def _check(argument: str, value: object, allowed: Collection[object]) -> None:

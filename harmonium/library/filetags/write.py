@@ -4,25 +4,21 @@ import json
 import os
 import zlib
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, field, replace
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from enum import Enum
 from functools import cache
+from pathlib import Path
 from typing import Any, BinaryIO, Self, TypeAlias
 
 from pydantic import TypeAdapter
 
 from harmonium.errors import FileChangedError, FileTagError, readable
-from harmonium.library.filetags.formats import (
-    COMMENT,
-    FIELDS,
-    FileProblem,
-    FileTags,
-    Format,
-    Id3Options,
-    PathLike,
-    Values,
-    format_of,
-    opened,
-)
+from harmonium.library.filetags.binary import FileProblem, PathLike, opened
+from harmonium.library.filetags.contents import FileTags, Id3Options, Values
+from harmonium.library.filetags.format import Format
+from harmonium.library.filetags.formats import format_of
+from harmonium.library.filetags.plan import FileChange, FilePlan
 from harmonium.library.filetags.replace import (
     Steps,
     content_digest,
@@ -30,67 +26,11 @@ from harmonium.library.filetags.replace import (
     patch,
     replace_file,
 )
-from harmonium.library.filetags.rules import (
-    GivenTags,
-    Rules,
-    UnwrittenTag,
-    combine,
-    combine_comment,
-    fold,
-    tags_in_comment,
-)
+from harmonium.library.filetags.rules import GivenTags, Rules, checked_tags
 
 _DEFAULT = Rules()
 _MARK = b"HMU1"
 _reader: Callable[[Any], TypeAdapter[Any]] = cache(TypeAdapter)  # making one takes milliseconds
-
-
-@dataclass(frozen=True)
-class FieldChange:
-    """A field that changes."""
-
-    field: str  # one of `FIELDS`, "harmonium_genre" … for scores, or an audio feature
-    before: Values
-    after: Values
-    places: tuple[str, ...]  # such as "TCON"; written to the first, removed from the others
-
-    @property
-    def tags(self) -> tuple[Values, Values]:
-        """Its tags before and after: the values, or the parts of a comment."""
-        if self.field != COMMENT:
-            return self.before, self.after
-        return tags_in_comment(self.before), tags_in_comment(self.after)
-
-    @property
-    def added(self) -> Values:
-        """Its tags that were not there."""
-        before, after = self.tags
-        return tuple(tag for tag in after if tag not in before)
-
-
-@dataclass(frozen=True, kw_only=True)
-class FileChange:
-    """What writing would do to a file: the result of a dry run, and all that writing needs."""
-
-    path: str
-    format: str
-    version: str | None  # the kind of tag that the file has
-    fields: tuple[FieldChange, ...]  # those that change
-    left_out: tuple[UnwrittenTag, ...] = ()  # tags that are not written, each with the reason
-    id3: Id3Options = field(default_factory=Id3Options)
-
-    def __bool__(self) -> bool:
-        """Whether anything changes."""
-        return bool(self.fields)
-
-    def to_dict(self) -> dict[str, Any]:
-        """For JSON."""
-        return asdict(self) | {"left_out": [one._asdict() for one in self.left_out]}
-
-    @classmethod
-    def from_dict(cls, data: Mapping[str, Any]) -> Self:
-        """From what `to_dict` gave, perhaps by way of JSON."""
-        return _reader(cls).validate_python(data)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -103,12 +43,19 @@ class UndoRecord:
     audio: str  # `audio_digest` of both
     steps: Steps
     literal: bytes  # what turns the new file into the old one (`difference`)
+    inode: int | None = None  # of the new file; None if an older version made the record
 
     def to_bytes(self) -> bytes:
         """Compressed bytes, for the store."""
-        about = {name: getattr(self, name) for name in ("before", "after", "audio", "steps")}
-        text = json.dumps({"change": self.change.to_dict(), **about}, separators=(",", ":"))
-        head = text.encode()
+        about = {
+            "change": self.change.to_dict(),
+            "before": self.before,
+            "after": self.after,
+            "audio": self.audio,
+            "steps": self.steps,
+            "inode": self.inode,
+        }
+        head = json.dumps(about, separators=(",", ":")).encode()
         return _MARK + zlib.compress(len(head).to_bytes(4) + head + self.literal, 9)
 
     @classmethod
@@ -123,6 +70,47 @@ class UndoRecord:
             return _reader(cls).validate_python(head | {"literal": plain[end:]})
         except (zlib.error, ValueError, TypeError) as error:
             raise FileTagError(f"The record of changed tags is damaged: {error}.") from error
+
+
+class FileState(Enum):
+    """What a file is, compared with what a write made of it."""
+
+    WRITTEN = "as written"
+    BEFORE = "as it was before"
+    CHANGED = "something else"
+
+
+def state_of(path: PathLike, record: UndoRecord) -> FileState:
+    """Whether a file is as it was written, as before, or something else."""
+    with opened(path) as file:
+        digest = content_digest(file)
+    if digest == record.after:
+        return FileState.WRITTEN
+    if digest == record.before:
+        return FileState.BEFORE
+    return FileState.CHANGED
+
+
+def is_as_before(path: PathLike, record: UndoRecord) -> bool:
+    """Whether a file is as it was before it was written, once no process is writing to it."""
+
+    def look(old: BinaryIO, new: BinaryIO, digest: str) -> UndoRecord | None:
+        digests.append(digest)
+        return None
+
+    digests: list[str] = []
+    replace_file(path, look)
+    return digests == [record.before]
+
+
+def is_same_file(path: PathLike, record: UndoRecord) -> bool:
+    """Whether a file seems to be the one that was written, under whatever name it has now.
+
+    Moving a file within a disk keeps its inode, and a copy gets another one.
+    """
+    with suppress(OSError):
+        return os.stat(path).st_ino == record.inode  # noqa: PTH116
+    return False
 
 
 KeepRecord: TypeAlias = Callable[[UndoRecord], object]
@@ -142,79 +130,37 @@ def plan_write(
     rules say so. A FileTagError says why a file cannot be read or written to, and a DataError why a
     tag cannot be written to any file.
     """
-    wanted, left_out = rules.sort(tags, spelt)
+    scores = checked_tags(tags, scores_needed=rules.scores)
+    plan = FilePlan(read_for_writing(path, rules.id3), rules)
+    placed = [plan.place(tag, spelt.get(tag)) for tag in scores]
+    return plan.file_change(path, placed, scores, features)
+
+
+def read_for_writing(path: PathLike, options: Id3Options) -> FileTags:
+    """What a file holds; raises a FileTagError if nothing can be written to it."""
     with opened(path) as file:
-        found, there = _read_for_writing(file, rules.id3)
-    # Comments other than the first are somebody's texts, and stay.
-    places = {**there.places, COMMENT: there.places[COMMENT][:1]}
-    for name, tag in [(name, tag) for name, some in wanted.items() for tag in some]:
-        reason = found.refusal(places[name][0], tag, there.version, rules.id3)
-        if name == COMMENT and tags_in_comment((tag,)) != (tag,):
-            reason = "a comment would take it for several tags"
-        if reason:
-            left_out.append(UnwrittenTag(tag, reason))
-            del wanted[name][tag]
-    before = {name: there.at(where) for name, where in places.items()}
-    return FileChange(
-        path=os.fspath(path),
-        format=found.name,
-        version=there.version,
-        fields=tuple(changed_fields(before, wanted, features, rules, places)),
-        left_out=tuple(left_out),
-        id3=rules.id3,
-    )
+        tags = format_of(file).read(file, options)
+        check_obstacle(tags.obstacle)
+    return tags
 
 
-def changed_fields(
-    there: Mapping[str, Values],
-    wanted: Mapping[str, Mapping[str, float]],
-    features: Mapping[str, float],
-    rules: Rules,
-    places: Mapping[str, Values] = {},
-) -> list[FieldChange]:
-    """The fields that change when tags and audio features are added to a file.
-
-    ``there`` has its values by field, ``wanted`` is field → tag → score, and ``places`` has the
-    fields' places. A genre or mood field with only words that are not tags counts as empty.
-    """
-    changes, scores = [list[tuple[str, Values, Values]]() for _ in range(2)]
-    for name in FIELDS:
-        if not (tags := wanted.get(name)):
-            continue
-        before = there.get(name, ())
-        kept = () if name in ("genre", "mood") and rules.is_blank(before) else before
-        join = combine_comment if name == COMMENT else combine
-        changes.append((name, before, join(kept, tuple(tags), rules.mode)))
-        if rules.scores:
-            own = f"harmonium_{name}"
-            written = {fold(value) for value in FieldChange(*changes[-1], ()).tags[1]}
-            new = tuple(f"{tag}={p:.3f}" for tag, p in tags.items() if fold(tag) in written)
-            scores.append((own, there.get(own, ()), new or there.get(own, ())))
-    for name, value in features.items() if rules.features else ():
-        before = there.get(name, ())
-        keep = before and rules.mode != "overwrite"
-        changes.append((name, before, before if keep else (f"{value:.2f}",)))
-    changed = (one for one in changes + scores if one[1] != one[2])
-    return [FieldChange(*one, places.get(one[0], ())) for one in changed]
+def check_obstacle(obstacle: str | None) -> None:
+    """Raise a FileProblem if there is something that keeps tags out of a file."""
+    if obstacle:
+        raise FileProblem(f"nothing can be written to it: {obstacle}")
 
 
-def _read_for_writing(file: BinaryIO, options: Id3Options) -> tuple[Format, FileTags]:
-    """A file's format and tags; raises `FileProblem` if it cannot be written to."""
-    found = format_of(file)
-    tags = found.read(file, options)
-    if tags.obstacle:
-        raise FileProblem(f"nothing can be written to it: {tags.obstacle}")
-    return found, tags
-
-
-def apply_change(change: FileChange, *, keep: KeepRecord | None = None) -> UndoRecord | None:
+def apply_change(
+    change: FileChange, *, keep: KeepRecord | None = None, swept: set[Path] | None = None
+) -> UndoRecord | None:
     """Write a change from `plan_write`; returns what undoes it, or None if nothing changes.
 
     The new file is written next to the old one, read back and compared: its fields must hold what
     was planned, and its sound must be the same. Only then does it replace the old file. If this
     process dies on the way, either the old or the new file is there. Just before the replacement,
     ``keep`` is called with what undoes it, to store that. A FileTagError says that the file cannot
-    be written, or has changed since it was planned; the file is then left alone.
+    be written, or has changed since it was planned; the file is then left alone. ``swept`` is as in
+    `replace_file`.
     """
     if not change:
         return None
@@ -235,15 +181,22 @@ def apply_change(change: FileChange, *, keep: KeepRecord | None = None) -> UndoR
             raise FileProblem("writing would have changed its sound; it was left as it is")
         return _record(change, audio, before, old, new)
 
-    return replace_file(change.path, produce, keep=keep)
+    return replace_file(change.path, produce, keep=keep, swept=swept)
 
 
 def _record(
     change: FileChange, audio: str, before: str, old: BinaryIO, new: BinaryIO
 ) -> UndoRecord:
-    digests = {"before": before, "after": content_digest(new), "audio": audio}
     steps, literal = difference(old, new)
-    return UndoRecord(change=change, steps=steps, literal=literal, **digests)
+    return UndoRecord(
+        change=change,
+        before=before,
+        after=content_digest(new),
+        audio=audio,
+        steps=steps,
+        literal=literal,
+        inode=os.fstat(new.fileno()).st_ino,
+    )
 
 
 def _check_fields(found: Format, file: BinaryIO, change: FileChange, *, after: bool) -> None:
@@ -258,12 +211,17 @@ def _check_fields(found: Format, file: BinaryIO, change: FileChange, *, after: b
 
 
 def undo(
-    path: PathLike, record: UndoRecord, *, exact: bool = True, keep: KeepRecord | None = None
+    path: PathLike,
+    record: UndoRecord,
+    *,
+    exact: bool = True,
+    keep: KeepRecord | None = None,
+    swept: set[Path] | None = None,
 ) -> UndoRecord | None:
     """Restore a file to the byte; returns what undoes that, or None if there was nothing to undo.
 
-    ``record`` comes from `apply_change` or `undo`, and ``keep`` is as in `apply_change`. A file
-    that was changed since raises a FileChangedError. With ``exact=False``, fields that still hold
+    ``record`` comes from `apply_change` or `undo`; ``keep`` and ``swept`` are as there. A file that
+    was changed since raises a FileChangedError. With ``exact=False``, fields that still hold
     what was written get their former values back, and everything else stays.
     """
     fields = tuple(replace(one, before=one.after, after=one.before) for one in record.change.fields)
@@ -284,12 +242,11 @@ def undo(
         return _record(back, record.audio, now, old, new)
 
     try:
-        return replace_file(path, restore, keep=keep)
+        return replace_file(path, restore, keep=keep, swept=swept)
     except FileChangedError:
         if exact:
             raise
-    with opened(path) as file:
-        found, there = _read_for_writing(file, back.id3)
-    fields = tuple(one for one in back.fields if there.at(one.places) == one.before)
-    back = replace(back, format=found.name, version=there.version, fields=fields)
-    return apply_change(back, keep=keep)
+    now = read_for_writing(path, back.id3)
+    fields = tuple(one for one in back.fields if now.at(one.places) == one.before)
+    back = replace(back, format=now.format, version=now.version, fields=fields)
+    return apply_change(back, keep=keep, swept=swept)

@@ -15,35 +15,36 @@ handful of settings is chosen, for all tags together.
 All random choices are made before an engine fits the models, so the engine makes no difference.
 """
 
-import warnings
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
-from functools import lru_cache
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
-from harmonium.arrays import Doubles, Floats, Ids, Mask
+from harmonium import stopping
+from harmonium.arrays import Arrays, Floats, Ids
 from harmonium.engine import Engine, EngineError, Runner, WorkerDied
-from harmonium.errors import DataError, TrainingInterrupted
-from harmonium.estimators.calibration import Question, correct_folds
-from harmonium.estimators.model_files import Recalibration
+from harmonium.errors import DataError
+from harmonium.estimators.calibration import ask_by_features, correct_folds
 from harmonium.evaluation import grouped_folds
-from harmonium.library.learning.examples import N_FOLDS, Hyperparameters, TrainingSet, by_columns
-from harmonium.library.store.models import UNREACHABLE
-from harmonium.library.tagger import RANKED, PrecisionCurve, keep_compiled
+from harmonium.library.learning.examples import N_FOLDS, Hyperparameters, TrainingSet
+from harmonium.library.learning.scores import mean_auc
+from harmonium.library.store.reports import Trial
+
+if TYPE_CHECKING:
+    from harmonium.estimators.linear import LogisticTagger
+    from harmonium.estimators.networks import DiscriminativeRBM
 
 TrainingProgress = Callable[[str, int, int], None]  # (what, fits done, total or 0)
 
-CLEARLY = 2.0  # standard errors by which an AUC must exceed 0.5 to be clearly above chance
-CHOSEN = 1.5  # more for the mean of all tags, which is the best of several settings and epochs
-GROWTH = 1.1  # ratio of track counts at successive ranks of a curve
 MAX_FIRST = 2000  # tracks that the first answer learns from
 PENALTIES = tuple(10 ** (k / 2) for k in range(-9, 0))  # logistic; the search starts at 0.001
+FIRST_PENALTY = PENALTIES.index(0.001)
 MAX_ON_ALL_FOLDS = 500  # above this, logistic penalties are tried on three of the folds
 TO_TRY = tuple(Hyperparameters(0.01, l2) for l2 in (0.1, 0.3, 1.0, 3.0))
 """With few tracks, the three strongest penalties are tried; otherwise the three weakest."""
@@ -53,53 +54,109 @@ FOLDS_TO_SEARCH = 3  # folds on which they are tried if there are more tracks th
 MAX_UPDATES = 20_000  # the most minibatches that a member learns from, in 30 to 500 epochs
 
 
-def fit_first(examples: TrainingSet, seed: int = 0) -> "tuple[Any, list[Candidate], Recalibration]":
-    """The first answer, in the form of `fit`: a `LogisticTagger`, and its calibration."""
+class Candidate(NamedTuple):
+    """Hyperparameters that were tried, and how well they did."""
+
+    hyperparameters: Hyperparameters
+    auc: float  # mean over tags
+    epochs: int
+
+    def report(self) -> Trial:
+        """It as the model's report keeps it."""
+        tried = self.hyperparameters
+        return Trial(
+            learning_rate=tried.learning_rate,
+            l2=tried.l2,
+            smoothed=tried.smoothed,
+            more_inputs=tried.more_inputs,
+            linear=tried.linear,
+            auc=self.auc,
+            epochs=self.epochs,
+        )
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class FittedModel:
+    """A model, and what it says about the tracks that it learnt from."""
+
+    estimator: LogisticTagger | DiscriminativeRBM
+    held_out: Floats  # (n, C) the probabilities by models that did not learn from the track
+    folds: Ids  # (n,)
+    candidates: list[Candidate]  # what was tried, the best first, which this is
+    arrays: Arrays = field(default_factory=dict)  # what the model's file needs besides
+
+
+def fit_first(examples: TrainingSet, seed: int = 0) -> FittedModel:
+    """The first answer: a calibrated `LogisticTagger`."""
     folds = grouped_folds(examples.groups, examples.Y, n_folds=N_FOLDS, seed=seed)
-    searched = range(N_FOLDS if len(examples) <= MAX_ON_ALL_FOLDS else FOLDS_TO_SEARCH)
-
-    @lru_cache
-    def tried(place: int, more_inputs: bool) -> Candidate:
-        if not 0 <= place < len(PENALTIES):
-            return Candidate(Hyperparameters(0.0, 0.0), -np.inf, 0)
-        chosen = Hyperparameters(0.0, PENALTIES[place], more_inputs=more_inputs, linear=True)
-        P = linear_held_out(examples, chosen, folds, searched)
-        return Candidate(chosen, mean_auc(examples.Y, P, folds), 0)
-
-    def climb(place: int, more_inputs: bool) -> int:
-        for step in (-1, 1):
-            while tried(place + step, more_inputs).auc > tried(place, more_inputs).auc:
-                place += step
-        return place
-
-    place = climb(3, False)
-    best = tried(place, False)
-    if examples.n_more:
-        best = max(best, tried(climb(place, True), True), key=lambda one: one.auc)
+    search = _PenaltySearch(examples, folds)
+    best = search.best(more_inputs=False)
+    if examples.n_builtin:
+        with_builtin = search.best(more_inputs=True)
+        if with_builtin.auc > best.auc:
+            best = with_builtin
     chosen = best.hyperparameters
-    P = linear_held_out(examples, chosen, folds, range(N_FOLDS))
-    named = pl.DataFrame(examples.Y, schema=list(examples.tags))
-    held = [np.flatnonzero(folds == fold) for fold in range(N_FOLDS)]
-    asked = [[Question(P[i], examples.Y[i], np.zeros(len(i)), np.ones(len(i)))] for i in held]
-    model = _fitted_linear(chosen.l2, examples.inputs(chosen), named)
-    model.folds_, model.held_out_ = folds, P.copy()
-    candidate = best._replace(auc=mean_auc(examples.Y, P, folds))
-    return model, [candidate], correct_folds(asked, held, model.held_out_)
+    held_out = linear_held_out(examples, chosen, folds, range(N_FOLDS))
+    auc = mean_auc(examples.Y, held_out, folds)
+    rows = [np.flatnonzero(folds == fold) for fold in range(N_FOLDS)]
+    asked = [ask_by_features(held_out[fold], examples.Y[fold]) for fold in rows]
+    correction = correct_folds(asked, rows, held_out)
+    labels = pl.DataFrame(examples.Y, schema=list(examples.tags))
+    return FittedModel(
+        estimator=_fit_linear(chosen.l2, examples.inputs(chosen), labels),
+        held_out=held_out,
+        folds=folds,
+        candidates=[best._replace(auc=auc)],
+        arrays=correction.arrays(),
+    )
+
+
+class _PenaltySearch:
+    """Looks for the best penalty of a logistic regression, from `FIRST_PENALTY` up and down."""
+
+    def __init__(self, examples: TrainingSet, folds: Ids) -> None:
+        self._examples = examples
+        self._folds = folds
+        n_folds = N_FOLDS if len(examples) <= MAX_ON_ALL_FOLDS else FOLDS_TO_SEARCH
+        self._searched = range(n_folds)
+        self._tried: dict[Hyperparameters, Candidate] = {}
+
+    def best(self, *, more_inputs: bool) -> Candidate:
+        """The best one, with or without the built-in model's log-odds as inputs."""
+        place = FIRST_PENALTY
+        best = self._try(place, more_inputs)
+        for step in (-1, 1):
+            while 0 <= place + step < len(PENALTIES):
+                candidate = self._try(place + step, more_inputs)
+                if candidate.auc <= best.auc:
+                    break
+                place, best = place + step, candidate
+        return best
+
+    def _try(self, place: int, more_inputs: bool) -> Candidate:
+        chosen = Hyperparameters(0.0, PENALTIES[place], more_inputs=more_inputs, linear=True)
+        if chosen not in self._tried:
+            P = linear_held_out(self._examples, chosen, self._folds, self._searched)
+            auc = mean_auc(self._examples.Y, P, self._folds)
+            self._tried[chosen] = Candidate(chosen, auc, epochs=0)
+        return self._tried[chosen]
 
 
 def linear_held_out(
     examples: TrainingSet, hyperparameters: Hyperparameters, folds: Ids, wanted: Sequence[int]
 ) -> Floats:
     """These folds' probabilities from models trained on the others, (n, C); NaN elsewhere."""
-    X, P = examples.inputs(hyperparameters), np.full(examples.Y.shape, np.nan, np.float32)
+    X = examples.inputs(hyperparameters)
+    P = np.full(examples.Y.shape, np.nan, np.float32)
     for fold in wanted:
-        held = folds == fold
-        model = _fitted_linear(hyperparameters.l2, X[~held], examples.Y[~held])
-        P[held] = model.predict_proba(X[held])
+        stopping.check()
+        is_held_out = folds == fold
+        model = _fit_linear(hyperparameters.l2, X[~is_held_out], examples.Y[~is_held_out])
+        P[is_held_out] = model.predict_proba(X[is_held_out])
     return P
 
 
-def _fitted_linear(l2: float, X: Floats, Y: Any) -> Any:
+def _fit_linear(l2: float, X: Floats, Y: Floats | pl.DataFrame) -> LogisticTagger:
     from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
     from harmonium.estimators.linear import LogisticTagger
@@ -108,12 +165,29 @@ def _fitted_linear(l2: float, X: Floats, Y: Any) -> Any:
         return LogisticTagger(solver="newton", l2=l2).fit(X, Y)
 
 
-class Candidate(NamedTuple):
-    """Hyperparameters that were tried, and how well they did."""
+def enable_jax_cache() -> None:
+    """Cache the programs that JAX compiles in the user's folder, so that each is compiled once.
 
-    hyperparameters: Hyperparameters
-    auc: float  # mean over tags
-    epochs: int
+    Call it before JAX is imported; environment variables take precedence.
+    """
+    from harmonium.files import user_cache_folder
+
+    os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(user_cache_folder() / "compiled"))
+    os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0.1")
+
+
+@dataclass(frozen=True, kw_only=True)
+class NetworkParameters:
+    """The parameters of a `DiscriminativeRBM`."""
+
+    n_hidden: int
+    n_models: int
+    learning_rate: float
+    l2: float
+    batch_size: int
+    max_epochs: int
+    patience: int
+    random_state: int
 
 
 class FitTask(NamedTuple):
@@ -121,22 +195,21 @@ class FitTask(NamedTuple):
 
     hyperparameters: Hyperparameters
     examples: TrainingSet
-    model: dict[str, Any]  # the parameters of the estimator
+    parameters: NetworkParameters
 
 
-def fit_one(task: FitTask) -> Any:
+def fit_one(task: FitTask) -> DiscriminativeRBM:
     """Fit a model, in this process or in another."""
-    keep_compiled()
+    enable_jax_cache()
     from harmonium.estimators.networks import DiscriminativeRBM
 
     examples, chosen = task.examples, task.hyperparameters
-    with interrupts_raise():
-        model = DiscriminativeRBM(**task.model).fit(
-            examples.inputs(chosen),
-            examples.targets(chosen),
-            groups=examples.groups,
-            eval_y=examples.Y,
-        )
+    model = DiscriminativeRBM(**asdict(task.parameters)).fit(
+        examples.inputs(chosen),
+        examples.targets(chosen),
+        groups=examples.groups,
+        eval_y=examples.Y,
+    )
     if not hasattr(model, "folds_"):
         raise DataError(
             "No tag can be judged: the tracks with it, or those without it, are all by one artist "
@@ -154,72 +227,131 @@ def fit(
     progress: TrainingProgress | None = None,
     engine: str | Engine = "serial",
     jobs: int | None = None,
-) -> tuple[Any, list[Candidate]]:
-    """The model, a `DiscriminativeRBM` with ``held_out_``, and what was tried, the best first.
+) -> FittedModel:
+    """The model, a `DiscriminativeRBM`.
 
     ``to_try`` are tried with labels and features as they are; the best of them also with the
     built-in model's log-odds and with smoothed labels, if available. ``engine`` and ``jobs``, as in
     `make_executor`, say where models are fitted.
     """
-    to_try = to_try or (TO_TRY[1:] if len(examples) < FEW_TRACKS else TO_TRY[:-1])
+    if to_try is None:
+        to_try = TO_TRY[1:] if len(examples) < FEW_TRACKS else TO_TRY[:-1]
+    is_large = len(examples) > MAX_TO_SEARCH
     searched, n_folds = examples, N_FOLDS
-    if len(examples) > MAX_TO_SEARCH:
-        some = np.random.default_rng(seed).permutation(len(examples))[:MAX_TO_SEARCH]
-        searched, n_folds = examples.rows(np.sort(some)), FOLDS_TO_SEARCH
-    changes = [
-        *([{"more_inputs": True}] if examples.n_more else []),
-        *([{"smoothed": True}] if examples.smoothed is not None else []),
-    ]
-    n_fits = len(to_try) + len(changes) + (searched is not examples)
-    n_done = 0
-
-    def say(what: str) -> None:
-        if progress:
-            progress(what, n_done, n_fits)
-
-    def task(examples: TrainingSet, one: Hyperparameters, n_models: int) -> FitTask:
-        n = len(examples) * (n_models - 1) // n_models
-        batch_size = 20 if n >= 200 else 10
-        parameters = {
-            "n_hidden": n_hidden,
-            "n_models": n_models,
-            "learning_rate": one.learning_rate,
-            "l2": one.l2,
-            "batch_size": batch_size,
-            "max_epochs": usual_epochs(n, batch_size),
-            "patience": usual_patience(n, batch_size),
-            "random_state": seed,
-        }
-        return FitTask(one, examples, parameters)
-
-    tried: list[tuple[Any, Candidate]] = []
-    say("Trying settings")
-    with Runner(fit_one, engine=engine, jobs=jobs) as runner:
-        for change in (None, *changes):
-            settings = to_try
-            if change is not None:
-                best = max(tried, key=lambda one: one[1].auc)[1].hyperparameters
-                settings = [best._replace(**change)]
-            for one in settings:
-                runner.submit(task(searched, one, n_folds))
-            while runner.pending:
-                done, model = _next(runner)
-                n_done += 1
-                say("Trying settings")
-                auc = mean_auc(searched.Y, model.held_out_, model.folds_)
-                tried.append((model, Candidate(done.hyperparameters, auc, model.best_epoch_)))
-        tried.sort(key=lambda one: (-one[1].auc, one[1].hyperparameters))
-        model, candidate = tried[0]
-        if searched is not examples:
-            runner.submit(task(examples, candidate.hyperparameters, N_FOLDS))
-            _, model = _next(runner)
-            n_done += 1
-            say("Fitting")
+    if is_large:
+        rows = np.random.default_rng(seed).permutation(len(examples))[:MAX_TO_SEARCH]
+        searched, n_folds = examples.rows(np.sort(rows)), FOLDS_TO_SEARCH
+    has_smoothed = examples.smoothed is not None
+    n_fits = len(to_try) + bool(examples.n_builtin) + has_smoothed + is_large
+    with _Fits(n_fits, n_hidden, seed, progress, engine, jobs) as fits:
+        fits.report("Trying settings")
+        tried = fits.search(searched, to_try, n_folds)
+        if examples.n_builtin:
+            best = _best(tried).hyperparameters
+            tried += fits.search(searched, [best._replace(more_inputs=True)], n_folds)
+        if has_smoothed:
+            best = _best(tried).hyperparameters
+            tried += fits.search(searched, [best._replace(smoothed=True)], n_folds)
+        tried.sort(key=lambda trial: (-trial.candidate.auc, trial.candidate.hyperparameters))
+        model = tried[0].model
+        if is_large:
+            model = fits.fit(examples, tried[0].candidate.hyperparameters, N_FOLDS)
     model.tags_ = np.array(examples.tags, dtype=object)
-    return model, [candidate for _, candidate in tried]
+    return FittedModel(
+        estimator=model,
+        held_out=model.held_out_,
+        folds=model.folds_,
+        candidates=[trial.candidate for trial in tried],
+    )
 
 
-def _next(runner: Runner[FitTask, Any]) -> tuple[FitTask, Any]:
+class _Trial(NamedTuple):
+    """A model that was fitted with a candidate's hyperparameters."""
+
+    model: DiscriminativeRBM
+    candidate: Candidate
+
+
+def _best(trials: Sequence[_Trial]) -> Candidate:
+    return max((trial.candidate for trial in trials), key=lambda candidate: candidate.auc)
+
+
+class _Fits:
+    """Fits models on an engine, and says how many are done."""
+
+    def __init__(
+        self,
+        n_fits: int,
+        n_hidden: int,
+        seed: int,
+        progress: TrainingProgress | None,
+        engine: str | Engine,
+        jobs: int | None,
+    ) -> None:
+        self._n_fits = n_fits
+        self._n_done = 0
+        self._n_hidden = n_hidden
+        self._seed = seed
+        self._progress = progress
+        self._runner: Runner[FitTask, DiscriminativeRBM] = Runner(fit_one, engine=engine, jobs=jobs)
+
+    def __enter__(self) -> Self:
+        self._runner.__enter__()
+        return self
+
+    def __exit__(self, *raised: Any) -> None:
+        self._runner.__exit__(*raised)
+
+    def search(
+        self, examples: TrainingSet, settings: Sequence[Hyperparameters], n_folds: int
+    ) -> list[_Trial]:
+        """A model for each setting, in the order in which they are ready."""
+        for chosen in settings:
+            self._runner.submit(self._task(examples, chosen, n_folds))
+        trials = []
+        while self._runner.pending:
+            task, model = next_fitted(self._runner)
+            self._n_done += 1
+            self.report("Trying settings")
+            auc = mean_auc(examples.Y, model.held_out_, model.folds_)
+            trials.append(_Trial(model, Candidate(task.hyperparameters, auc, model.best_epoch_)))
+        return trials
+
+    def fit(
+        self, examples: TrainingSet, chosen: Hyperparameters, n_folds: int
+    ) -> DiscriminativeRBM:
+        """The model with the chosen setting."""
+        self._runner.submit(self._task(examples, chosen, n_folds))
+        _, model = next_fitted(self._runner)
+        self._n_done += 1
+        self.report("Fitting")
+        return model
+
+    def _task(self, examples: TrainingSet, chosen: Hyperparameters, n_folds: int) -> FitTask:
+        n_tracks = len(examples) * (n_folds - 1) // n_folds
+        batch_size = 20 if n_tracks >= 200 else 10
+        parameters = NetworkParameters(
+            n_hidden=self._n_hidden,
+            n_models=n_folds,
+            learning_rate=chosen.learning_rate,
+            l2=chosen.l2,
+            batch_size=batch_size,
+            max_epochs=usual_epochs(n_tracks, batch_size),
+            patience=usual_patience(n_tracks, batch_size),
+            random_state=self._seed,
+        )
+        return FitTask(chosen, examples, parameters)
+
+    def report(self, what: str) -> None:
+        """Say what is being done, and how many fits are done."""
+        stopping.check()
+        if self._progress is not None:
+            self._progress(what, self._n_done, self._n_fits)
+
+
+def next_fitted(
+    runner: Runner[FitTask, DiscriminativeRBM],
+) -> tuple[FitTask, DiscriminativeRBM]:
     """The next model that is fitted, and its task."""
     outcome = runner.next()
     task, error = outcome.task, outcome.error
@@ -232,6 +364,7 @@ def _next(runner: Runner[FitTask, Any]) -> tuple[FitTask, Any]:
         return task, fit_one(task)  # a worker on another machine cannot see the file
     if error is not None:
         raise error
+    assert outcome.result is not None
     return task, outcome.result
 
 
@@ -244,147 +377,3 @@ def usual_patience(n_tracks: int, batch_size: int) -> int:
     """Epochs without a better ranking after which training stops: few tracks need more."""
     enough = max(50, 500 * batch_size // n_tracks)
     return int(np.clip(usual_epochs(n_tracks, batch_size) // 5, 10, min(100, enough)))
-
-
-@contextmanager
-def interrupts_raise() -> Iterator[None]:
-    """Raise KeyboardInterrupt when ``fit`` would warn that it was interrupted."""
-    # At Ctrl-C, estimators keep the best parameters so far; a library wants all or nothing.
-    with warnings.catch_warnings():
-        warnings.simplefilter("error", TrainingInterrupted)
-        try:
-            yield
-        except TrainingInterrupted as warning:
-            raise KeyboardInterrupt(str(warning)) from None
-
-
-@dataclass(frozen=True)
-class TagScores:
-    """What held-out probabilities show about each tag; all (n_tags,)."""
-
-    positives: Ids
-    negatives: Ids
-    auc: Doubles
-    error: Doubles  # standard error of the AUC
-    learnt: Mask  # whether the AUC is clearly above chance
-
-
-def score_tags(Y: Floats, P: Floats, folds: Ids | None = None) -> TagScores:
-    """AUC by tag, with its error, from labels (n, C), NaN unknown, and probabilities (n, C).
-
-    The AUC is the share of pairs, a track with the tag and one without, that are in order.
-    Only pairs within a fold count: a different member ranks each fold, and members need not agree
-    on how likely the tag is. None: all tracks are in one fold.
-    """
-    from harmonium.evaluation import auc_per_tag
-
-    all_folds = [...] if folds is None else [folds == fold for fold in np.unique(folds)]
-
-    def by_fold(y: Floats, p: Floats) -> Doubles:  # (tags, folds, 3)
-        parts = [(y[own], p[own]) for own in all_folds]
-        counts = [[(y == 1).sum(axis=0), (y == 0).sum(axis=0)] for y, _ in parts]
-        aucs = [[auc_per_tag(y, p).values] for y, p in parts]
-        return np.concatenate([counts, aucs], axis=1).transpose(2, 0, 1)
-
-    positives, negatives, aucs = by_columns(by_fold, Y, P).T
-    pairs = positives * negatives
-    with np.errstate(invalid="ignore"):
-        auc = np.nansum(pairs * aucs, axis=0) / pairs.sum(axis=0)
-        n_errors = CLEARLY + CHOSEN / np.sqrt(len(auc))
-        learnt = auc - 0.5 > n_errors * auc_error(0.5, positives, negatives)
-    n_with, n_without = (n.sum(axis=0).astype(np.int64) for n in (positives, negatives))
-    return TagScores(n_with, n_without, auc, auc_error(auc, positives, negatives), learnt)
-
-
-def auc_error(auc: Doubles | float, positives: Doubles, negatives: Doubles) -> Doubles:
-    """√(Σ PN [A(1 - A) + (P - 1)(Q₁ - A²) + (N - 1)(Q₂ - A²)]) / Σ PN: Hanley and McNeil (1982).
-
-    The sums are over the first axis of ``positives`` and ``negatives``, the folds. Q₁ = A / (2 - A)
-    and Q₂ = 2A² / (1 + A) are the chances that two positives outrank a negative, and that a
-    positive outranks two negatives. At A = 1/2 it is the error of scores that say nothing. A is
-    kept half a pair away from 0 and 1: a perfect order of some twenty tracks does not prove that
-    all tracks are.
-    """
-    pairs = positives * negatives
-    n_pairs = np.maximum(pairs.sum(axis=0), 1)
-    a = np.clip(auc, 0.5 / n_pairs, 1 - 0.5 / n_pairs)
-    first, second = a / (2 - a), 2 * a**2 / (1 + a)
-    variance = a * (1 - a) + (positives - 1) * (first - a**2) + (negatives - 1) * (second - a**2)
-    return np.sqrt(np.maximum(np.sum(pairs * variance, axis=0), 0)) / n_pairs
-
-
-def choose_thresholds(Y: Floats, P: Floats, scores: TagScores) -> Floats:
-    """The probability at which a track gets a tag, (n_tags,); `UNREACHABLE` if not learnt."""
-    # As many held-out tracks reach it as have the tag.
-    from harmonium.estimators.calibration import matching_thresholds
-
-    chosen = np.clip(by_columns(matching_thresholds, Y, P), 0.01, 0.99)
-    return np.where(scores.learnt, chosen, UNREACHABLE).astype(np.float32)
-
-
-def mean_auc(Y: Floats, P: Floats, folds: Ids) -> float:
-    """The mean over tags of the AUC within folds, for tracks that have probabilities."""
-    scored = ~np.isnan(P[:, 0])
-    auc = score_tags(Y[scored], P[scored], folds[scored]).auc
-    return float(np.nanmean(auc)) if np.isfinite(auc).any() else 0.5
-
-
-def make_curves(
-    Y: Floats, P: Floats, groups: Sequence[Any] | NDArray[Any] | None = None
-) -> list[PrecisionCurve]:
-    """The curve of each tag, from labels (n, C) and held-out probabilities (n, C)."""
-    return [make_curve(y, p, groups) for y, p in zip(Y.T, P.T, strict=True)]
-
-
-def make_curve(
-    y: Floats, p: Floats, groups: Sequence[Any] | NDArray[Any] | None = None
-) -> PrecisionCurve:
-    """The curve of labels (n,), 0, 1 or NaN, and held-out probabilities (n,).
-
-    ``groups`` (n,) says which tracks belong together, such as an artist's; None: none do.
-
-    If no label is known, it has no ranks and promises nothing.
-    """
-    known = ~np.isnan(y)
-    order = np.flatnonzero(known)[np.argsort(-p[known], kind="stable")]
-    y, ordered = y[order], p[order].astype(np.float64)
-    # tracks with the same probability are chosen together
-    ranks = np.flatnonzero(np.append(ordered[1:] < ordered[:-1], True)[: len(ordered)])
-    kept, last = [], 0
-    for rank in ranks.tolist():
-        if rank + 1 >= min(GROWTH * last, last + len(y)) or rank == ranks[-1]:
-            kept.append(rank)
-            last = rank + 1
-    places = np.array(kept, np.int64)
-    right = np.cumsum(y == 1)[places].astype(np.int64)
-    squares = np.cumsum(
-        2 * _earlier(np.asarray(groups)[order]) + 1 if groups is not None else np.ones(len(y))
-    )
-    return PrecisionCurve(
-        thresholds=ordered[places],
-        chosen=places + 1,
-        right=right,
-        positives=int((y == 1).sum()),
-        effective=np.square(places + 1) / squares[places].astype(np.float64),
-        expected=np.cumsum(ordered)[places] / (places + 1),
-    )
-
-
-def _earlier(groups: NDArray[Any]) -> Ids:
-    """How many earlier ones are in the same group, (n,)."""
-    order = np.argsort(groups, kind="stable")
-    starts = np.searchsorted(groups[order], groups[order])
-    earlier = np.empty(len(groups), np.int64)
-    earlier[order] = np.arange(len(groups)) - starts
-    return earlier
-
-
-def curves_to_arrays(curves: Sequence[PrecisionCurve]) -> dict[str, NDArray[Any]]:
-    """As arrays for a model file: the curves one after another, and where each ends."""
-    arrays: dict[str, NDArray[Any]] = {
-        f"curves.{name}": np.concatenate([getattr(one, name) for one in curves]).astype(kind)
-        for name, kind in RANKED.items()
-    }
-    arrays["curves.positives"] = np.array([one.positives for one in curves], np.int32)
-    arrays["curves.ends"] = np.cumsum([len(one.chosen) for one in curves]).astype(np.int32)
-    return arrays

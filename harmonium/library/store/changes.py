@@ -20,21 +20,18 @@ from typing import Any
 import polars as pl
 import sqlalchemy as sa
 
-from harmonium.errors import FileTagError, LibraryError, NotInLibraryError
-from harmonium.library.store.database import (
-    LibraryPart,
-    key_of,
+from harmonium.errors import LibraryError, NotInLibraryError
+from harmonium.library.store.database import LibraryPart, key_of, make_table, pairs
+from harmonium.library.store.opinions import TRIPLE, recount_people
+from harmonium.library.store.schema import change, changed_value, opinion, written_file
+from harmonium.library.store.values import (
     loaded_path,
-    make_table,
     now,
-    pairs,
     storable,
     stored_json,
     stored_path,
     to_datetime,
 )
-from harmonium.library.store.opinions import TRIPLE, recount_people
-from harmonium.library.store.schema import change, changed_value, model, written_file
 
 TRACK_STATE, MODEL_TAG, SETTING = "track", "model", "setting"
 """The kinds of values. The key is a track's number, a model's number and a place in its vocabulary
@@ -73,11 +70,13 @@ class UndoReport:
     """What an undo did."""
 
     change: int  # the undo's own number
-    ended: int  # opinions that are no longer in force
-    revived: int  # opinions that are in force again
-    conflicts: Counter[int]  # later change → opinions left because it touched them
-    files_restored: int
-    files_left: dict[str, str]  # path → why the file could not be restored
+    ended: int = 0  # opinions that are no longer in force
+    revived: int = 0  # opinions that are in force again
+    conflicts: Counter[int] = field(default_factory=Counter)
+    """Later change → opinions left because it touched them."""
+    files_restored: int = 0
+    files_left: dict[str, str] = field(default_factory=dict)
+    """Path → why the file could not be restored."""
     values_restored: Counter[str] = field(default_factory=Counter)
     """"track", "model" or "setting" → how many were set back."""
     values_left: dict[str, str] = field(default_factory=dict)  # value → why it stays as it is
@@ -99,10 +98,23 @@ class UndoReport:
         return self.ended + self.revived + self.files_restored + values
 
 
-Restore = Callable[[WrittenFile, int, bool], bool]
-"""Restores a file as part of the change of this number; whether the file changed.
+@dataclass
+class RestoredFiles:
+    """What became of the files of a change that is undone."""
 
-First at its path, then with True elsewhere. A FileTagError says why it is impossible."""
+    n_restored: int = 0
+    done: set[str] = field(default_factory=set)  # paths of files that are as they were before
+    left: dict[str, str] = field(default_factory=dict)  # path → why it could not be restored
+
+    def note(self, path: str, *, restored: bool) -> None:
+        """Note that a file is as it was before; ``restored``: because it was restored now."""
+        self.n_restored += restored
+        self.done.add(path)
+        self.left.pop(path, None)
+
+
+Restore = Callable[[Sequence[WrittenFile], int], RestoredFiles]
+"""Restores the files that a change wrote to, as part of the change of this number."""
 
 
 class Changes(LibraryPart):
@@ -147,6 +159,11 @@ class Changes(LibraryPart):
         query = sa.select(change.c.id, change.c.command).where(change.c.id > last)
         return [(row.id, row.command) for row in self._library.fetch(query.order_by(change.c.id))]
 
+    def times_of(self, command: str) -> Sequence[int]:
+        """When the changes by a command were made, in microseconds since 1970."""
+        query = sa.select(change.c.at).where(change.c.command == command)
+        return [row.at for row in self._library.fetch(query)]
+
     def get(self, change_id: int) -> Change:
         """The change with this number, or a LibraryError."""
         found = self._changes(sa.select(change).where(change.c.id == int(change_id)))
@@ -156,18 +173,30 @@ class Changes(LibraryPart):
 
     def _changes(self, query: sa.Select[Any]) -> Sequence[Change]:
         """The changes of a query, each with the last undo that undid, or would undo, a part."""
-        undoing = (
+        # An undo that could do nothing leaves a change as if nobody had tried.
+        undos = (
             sa.select(change.c.undoes, change.c.id, change.c.left)
             .where(change.c.undoes.is_not(None), change.c.undone_by.is_(None))
+            .where(sa.or_(change.c.left.is_(None), _DID_SOMETHING))
             .order_by(change.c.id)
         )
-        parts = {row.undoes: (row.id, row.left) for row in self._library.fetch(undoing)}
-        found = []
+        last_undos = {row.undoes: row for row in self._library.fetch(undos)}
+        changes = []
         for row in self._library.fetch(query):
-            about = (row.id, to_datetime(row.at), row.command, row.summary, row.undoes)
-            part = parts.get(row.id, (None, None)) if row.undone_by is None else (None, None)
-            found.append(Change(*about, row.undone_by, *part))
-        return found
+            partial = last_undos.get(row.id) if row.undone_by is None else None
+            changes.append(
+                Change(
+                    id=row.id,
+                    at=to_datetime(row.at),
+                    command=row.command,
+                    summary=row.summary,
+                    undoes=row.undoes,
+                    undone_by=row.undone_by,
+                    undone_in_part_by=None if partial is None else partial.id,
+                    left=None if partial is None else partial.left,
+                )
+            )
+        return changes
 
     def set_value(self, change_id: int, kind: str, key: int | str, value: Any) -> bool:
         """Set a value as part of a change; whether that changed it."""
@@ -175,8 +204,9 @@ class Changes(LibraryPart):
             before = self._value(kind, str(key))
             if before == value:
                 return False
-            texts = (json.dumps(before), json.dumps(value))
-            _keep_value(connection, change_id, kind, str(key), *texts)
+            _keep_value(
+                connection, change_id, kind, str(key), json.dumps(before), json.dumps(value)
+            )
             self._write_value(kind, str(key), value)
             return True
 
@@ -184,7 +214,10 @@ class Changes(LibraryPart):
         """Set settings as one change; its number, or None if nothing changed."""
         with self._library.begin():
             number = self.begin(command, summary)
-            if sum(self.set_value(number, SETTING, *setting) for setting in settings.items()):
+            n_changed = 0
+            for key, value in settings.items():
+                n_changed += self.set_value(number, SETTING, key, value)
+            if n_changed:
                 return number
             self.drop(number)
         return None
@@ -195,30 +228,34 @@ class Changes(LibraryPart):
             return self._library.settings.get(key)
         if kind == TRACK_STATE:
             return self._library.tracks.get(int(key)).state
-        number, place = map(int, key.split(":"))
-        models = [one for one in self._library.models.list() if one.id == number]
-        return [x for one in models for x in (one.vocabulary[place], float(one.thresholds[place]))]
+        return self._library.models.tag_value(key)
 
     def _write_value(self, kind: str, key: str, value: Any) -> None:
         if kind == SETTING:
             self._library.settings.set(key, value)
         elif kind == TRACK_STATE:
-            self._library.tracks.replace(replace(self._library.tracks.get(int(key)), state=value))
+            track = self._library.tracks.get(int(key))
+            self._library.tracks.replace(replace(track, state=value))
         else:
-            number, place = map(int, key.split(":"))
-            one = next(one for one in self._library.models.list() if one.id == number)
-            one.vocabulary[place], one.thresholds[place] = value
-            levels = one.thresholds.astype("<f4").tobytes()
-            values = {"vocabulary": json.dumps(one.vocabulary), "thresholds": levels}
-            with self._library.begin() as connection:
-                connection.execute(sa.update(model).where(model.c.id == number).values(values))
+            self._library.models.set_tag_value(key, value)
 
     def keep_file(self, change_id: int, track_id: int | None, path: str, record: bytes) -> int:
-        """Store how to undo a file's write; the record's number."""
-        values = {"change_id": change_id, "track_id": track_id, "record": record}
-        adding = sa.insert(written_file).values(values | stored_path(path))
+        """Store how to undo a write that is about to happen; the record's number."""
+        row = {
+            "change_id": change_id,
+            "track_id": track_id,
+            "record": record,
+            "pending": 1,
+            **stored_path(path),
+        }
         with self._library.begin() as connection:
-            return key_of(connection.execute(adding))
+            return key_of(connection.execute(sa.insert(written_file).values(row)))
+
+    def confirm_file(self, number: int) -> None:
+        """Note that the write with this record has happened."""
+        update = sa.update(written_file).where(written_file.c.id == number)
+        with self._library.begin() as connection:
+            connection.execute(update.values(pending=None))
 
     def forget_file(self, number: int) -> None:
         """Drop the record of a write that did not happen."""
@@ -227,35 +264,41 @@ class Changes(LibraryPart):
 
     def files(self, change_id: int) -> Sequence[WrittenFile]:
         """The files that a change wrote to, latest first."""
-        query = sa.select(written_file).where(written_file.c.change_id == change_id)
+        return self._written_files(written_file.c.change_id == change_id)
+
+    def pending_files(self) -> Sequence[WrittenFile]:
+        """The files whose writes may not have happened: a process was killed, or is at work."""
+        return self._written_files(written_file.c.pending.is_not(None))
+
+    def _written_files(self, condition: sa.ColumnElement[bool]) -> Sequence[WrittenFile]:
+        query = sa.select(written_file).where(condition).order_by(written_file.c.id.desc())
         return [
-            WrittenFile(row.id, row.change_id, row.track_id, loaded_path(row), bytes(row.record))
-            for row in self._library.fetch(query.order_by(written_file.c.id.desc()))
+            WrittenFile(
+                id=row.id,
+                change_id=row.change_id,
+                track_id=row.track_id,
+                path=loaded_path(row),
+                record=bytes(row.record),
+            )
+            for row in self._library.fetch(query)
         ]
 
     def undo(self, change_id: int, *, restore: Restore | None = None) -> UndoReport:
         """Undo a change, as far as no later one touched the same.
 
-        ``restore`` is called for each file that the change wrote to, latest first. From now on
+        ``restore`` gets the files that the change wrote to, latest first. From now on
         nothing can be added to the change. An undo that was interrupted is resumed. A LibraryError
         says that there is no such change, or that nothing of it is left to undo.
         """
         with self._library.begin() as connection:  # first, so that what is seen stays so
-            undone, files = self.get(change_id), self.files(change_id)
+            undone = self.get(change_id)
             _check_not_undone(undone)
+            files = self.files(change_id)
             if files and restore is None:
                 raise LibraryError(
                     f"Change {change_id} wrote to files; undoing it needs 'restore'."
                 )
-            conflicts = _plan_opinions(connection, change_id)
-            if undone.undone_in_part_by is not None and undone.left is None:
-                report = UndoReport(undone.undone_in_part_by, 0, 0, Counter(), 0, {})
-            else:
-                was = "an undo" if undone.undoes is not None else undone.summary
-                number = self.begin("undo", f"change {change_id} undone: {was}", undoes=change_id)
-                ended, revived = _undo_opinions(connection, change_id, number)
-                report = UndoReport(number, ended, revived, conflicts, 0, {})
-                self._undo_values(connection, change_id, report)
+            report = self._undo_rows(connection, undone)
             if report.conflicts and not report.n_done and not files:
                 later = ", ".join(map(str, sorted(report.conflicts)))
                 raise LibraryError(
@@ -264,43 +307,67 @@ class Changes(LibraryPart):
                 )
             if not files or restore is None:
                 return _end_undo(connection, undone, report)
-        n_restored = 0
-        for elsewhere in (False, True):  # last, so that no copy is taken for one that was moved
-            for file in [one for one in files if not elsewhere or one.path in report.files_left]:
-                try:
-                    n_restored += restore(file, report.change, elsewhere)
-                    report.files_left.pop(file.path, None)
-                except FileTagError as error:
-                    report.files_left[file.path] = str(error)
+        restored = restore(files, report.change)
+        report = replace(report, files_restored=restored.n_restored, files_left=restored.left)
         with self._library.begin() as connection:
             undone = self.get(change_id)  # perhaps by another, while files were restored
             self.check_open(report.change)  # nor was this undone
-            return _end_undo(connection, undone, replace(report, files_restored=n_restored))
+            return _end_undo(connection, undone, report)
+
+    def _undo_rows(self, connection: sa.Connection, undone: Change) -> UndoReport:
+        """Undo a change's opinions and values, unless an interrupted undo has done so already."""
+        conflicts = _plan_opinions(connection, undone.id)
+        if undone.undone_in_part_by is not None and undone.left is None:
+            return UndoReport(change=undone.undone_in_part_by)
+        summary = "an undo" if undone.undoes is not None else undone.summary
+        number = self.begin("undo", f"change {undone.id} undone: {summary}", undoes=undone.id)
+        ended, revived = _undo_opinions(connection, undone.id, number)
+        report = UndoReport(change=number, ended=ended, revived=revived, conflicts=conflicts)
+        self._undo_values(connection, undone.id, report)
+        return report
 
     def _undo_values(self, connection: sa.Connection, number: int, report: UndoReport) -> None:
         """Set back the values that a change set, and report it."""
-        last = sa.select(sa.func.max(changed_value.c.change_id))
-        query = sa.select(changed_value).where(changed_value.c.change_id == number)
-        for row in connection.execute(query.order_by(changed_value.c.id.desc())).all():
+        query = (
+            sa.select(changed_value)
+            .where(changed_value.c.change_id == number)
+            .order_by(changed_value.c.id.desc())
+        )
+        for row in connection.execute(query).all():
             if self._value(row.kind, row.key) == stored_json(row.after):
                 _keep_value(connection, report.change, row.kind, row.key, row.after, row.before)
                 self._write_value(row.kind, row.key, stored_json(row.before))
                 report.values_restored[row.kind] += 1
                 continue
-            same = (changed_value.c.kind == row.kind, changed_value.c.key == row.key)
-            later = connection.scalar(last.where(*same, changed_value.c.id > row.id))
-            if later is not None:
-                report.conflicts[later] += 1
+            later = sa.select(sa.func.max(changed_value.c.change_id)).where(
+                changed_value.c.kind == row.kind,
+                changed_value.c.key == row.key,
+                changed_value.c.id > row.id,
+            )
+            last = connection.scalar(later)
+            if last is not None:
+                report.conflicts[last] += 1
             else:
                 report.values_left[f"{row.kind} {row.key}"] = (
                     "it is no longer what this change made it"
                 )
 
 
+_DID_SOMETHING = sa.or_(
+    sa.exists().where(written_file.c.change_id == change.c.id),
+    sa.exists().where(opinion.c.begun_by == change.c.id),
+    sa.exists().where(opinion.c.ended_by == change.c.id),
+    sa.exists().where(changed_value.c.change_id == change.c.id),
+)
+
+
 def _end_undo(connection: sa.Connection, undone: Change, report: UndoReport) -> UndoReport:
+    """Note what an undo left."""
     _check_not_undone(undone)
-    here = sa.update(change).where(change.c.id == report.change)
-    connection.execute(here.values(left=report.n_left))
+    values: dict[str, Any] = {"left": report.n_left}
+    if not report.n_done and not report.complete:
+        values["summary"] = f"nothing of change {undone.id} could be undone"
+    connection.execute(sa.update(change).where(change.c.id == report.change).values(values))
     if report.complete:
         _mark(connection, undone.id, report.change)
     return report
@@ -318,10 +385,12 @@ def _mark(connection: sa.Connection, number: int, by: int | None) -> None:
     """Note which change undid this one, if any, and so whether what this undoes is undone."""
     connection.execute(sa.update(change).where(change.c.id == number).values(undone_by=by))
     undoes = connection.scalar(sa.select(change.c.undoes).where(change.c.id == number))
-    if undoes is not None:  # perhaps by another, which was made while this one was undone
-        wholly = (change.c.undoes == undoes, change.c.left == 0, change.c.undone_by.is_(None))
-        last = connection.scalar(sa.select(sa.func.max(change.c.id)).where(*wholly))
-        _mark(connection, undoes, last)
+    if undoes is None:
+        return
+    # Perhaps by another undo, which was made while this one was undone.
+    complete = (change.c.undoes == undoes, change.c.left == 0, change.c.undone_by.is_(None))
+    last = connection.scalar(sa.select(sa.func.max(change.c.id)).where(*complete))
+    _mark(connection, undoes, last)
 
 
 _SAME = " AND ".join(f"o.{name} = k.{name}" for name in TRIPLE)
@@ -348,30 +417,36 @@ WHERE o.ended_by = :change AND o.begun_by <> :change"""
 
 
 def _plan_opinions(connection: sa.Connection, number: int) -> Counter[int]:
-    """Put the triples that can be undone into the temporary table undo_key."""
-    # Returns later change → how many stay as it left them.
+    """Put the triples that can be undone into the temporary table undo_key.
+
+    Returns later change → how many triples stay as it left them.
+    """
     connection.exec_driver_sql("DROP TABLE IF EXISTS undo_key")
     connection.exec_driver_sql(_MAKE_KEYS % (number, number))
     connection.exec_driver_sql(f"CREATE INDEX undo_key_key ON undo_key ({', '.join(TRIPLE)})")
     if connection.dialect.name == "postgresql":
         connection.exec_driver_sql("ANALYZE undo_key")
     later = connection.execute(sa.text(_LATER), {"change": number}).all()
-    return _set_aside_touched(connection, number, later) if later else Counter[int]()
+    return _remove_touched(connection, number, later) if later else Counter[int]()
 
 
-def _set_aside_touched(
+def _remove_touched(
     connection: sa.Connection, number: int, rows: Sequence[sa.Row[tuple[int, ...]]]
 ) -> Counter[int]:
     """Remove from undo_key what later changes touched; later change → how many."""
     schema = dict.fromkeys([*TRIPLE, "begun_by", "ended_by"], pl.Int64)
-    frame = pl.DataFrame([tuple(row) for row in rows], schema=schema, orient="row")
-    touches = frame.unpivot(["begun_by", "ended_by"], index=TRIPLE, value_name="change")
-    touches = touches.filter(pl.col("change") > number)  # no nulls either
-    touched = touches.group_by(TRIPLE).agg(changes=pl.col("change").unique().sort())
-    undoes = pairs(connection, change.c.id, change.c.undoes)
+    opinions = pl.DataFrame([tuple(row) for row in rows], schema=schema, orient="row")
+    touched = (
+        opinions.unpivot(["begun_by", "ended_by"], index=TRIPLE, value_name="change")
+        .filter(pl.col("change") > number)  # no nulls either
+        .group_by(TRIPLE)
+        .agg(changes=pl.col("change").unique().sort())
+    )
+    # Many triples were touched by the same later changes.
     patterns = touched.select("changes").unique()
-    last = [standing(number, pattern, undoes) for pattern in patterns["changes"]]
-    patterns = patterns.with_columns(standing=pl.Series(last, dtype=pl.Int64))
+    undoes = pairs(connection, change.c.id, change.c.undoes)
+    standing_changes = [standing(number, later, undoes) for later in patterns["changes"]]
+    patterns = patterns.with_columns(standing=pl.Series(standing_changes, dtype=pl.Int64))
     blocked = touched.join(patterns, on="changes").filter(
         pl.col("standing").ne_missing(pl.lit(number))
     )
@@ -399,7 +474,8 @@ def standing(base: int, later: Iterable[int], undoes: Mapping[int, int | None]) 
     what that had taken away.
     """
     stack = [base]
-    added, taken = {base: base}, {}  # change → what it put on the stack, or took from it
+    added = {base: base}  # change → what it put on the stack
+    taken = {}  # change → what it took from the stack
     for number in sorted(later):
         undone = undoes.get(number)
         if undone in added and stack and stack[-1] == added[undone]:

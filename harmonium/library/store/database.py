@@ -1,4 +1,4 @@
-"""The database of a library: SQLite or PostgreSQL, set up alike, and how values are stored in it.
+"""The database of a library: SQLite or PostgreSQL, set up alike.
 
 One transaction writes at a time: SQLite works that way, and on PostgreSQL an advisory lock does the
 same, so that no other writer can come between reading and writing.
@@ -6,21 +6,16 @@ same, so that no other writer can come between reading and writing.
 The `LibraryVersion` tells whoever keeps parts of a library in memory when to read them again.
 Opinions and changes only ever get new numbers, so the last numbers tell. Tracks and predictions
 change in place; whoever changes them calls `bump_version` in the same transaction.
-
-Text holds neither NUL nor lone surrogates, which PostgreSQL rejects: `storable` replaces them, and
-`stored_path` keeps paths that are not UTF-8.
 """
 
 from __future__ import annotations
 
-import json
 import logging
 import os
 import sqlite3
-import traceback
+import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
-from datetime import UTC, datetime, timedelta
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
@@ -28,19 +23,13 @@ from urllib.parse import quote
 
 import polars as pl
 import sqlalchemy as sa
-from safetensors import SafetensorError
 from sqlalchemy.exc import DBAPIError
 
+from harmonium import stopping
 from harmonium.errors import LibraryError
 from harmonium.files import enable_write_ahead_log, user_data_folder
-from harmonium.library.store.schema import (
-    VERSION,
-    change,
-    metadata,
-    opinion,
-    setting,
-    table_version,
-)
+from harmonium.library.store.failures import busy, explained
+from harmonium.library.store.schema import change, opinion, setting
 
 if TYPE_CHECKING:
     from harmonium.library.library import Library
@@ -50,33 +39,13 @@ BUSY_SECONDS = 120  # how long to wait for another process that is writing
 SYNCHRONOUS = "FULL"  # SQLite's: a commit outlives a power cut, since people's tags are in it
 _WRITES = "harmonium_writes"
 _LOCK = 0x4861726D  # the number of the advisory lock; locks are per database
+_MAX_DELAY = 0.05  # seconds between two attempts to begin to write
 _CACHE_KIB = 65_536
 _POOL: Any = {"max_overflow": 60, "pool_timeout": 10}  # a server has about 40 threads
 logging.getLogger("sqlalchemy.pool").setLevel(logging.CRITICAL)  # or Ctrl-C prints a traceback
-_SAFE = "What was stored before is safe."
-_DAMAGED = " It is damaged. Restore a copy; `sqlite3 FILE .recover` saves what can be saved."
-_WAYS_OUT = {  # parts of a database's message → what to do about it
-    ('FATAL:  database "', 'FATAL:  role "'): " Correct the address, or create it on the server.",
-    ("locked", "lock timeout"): " Another program is still writing to it; try again when it is "
-    "done.",
-    ("not a database",): " If it was a library, it is damaged: restore a copy. Otherwise, name "
-    "another file with --library.",
-    ("disk I/O error", "disk is full", "No space left"): " The disk is full or failing. "
-    f"{_SAFE} Make room, and run the command again.",
-    ("readonly database", "unable to open", "Read-only file system", "Permission denied"): " The "
-    "file, its folder or the disk is read-only. Allow writing, or copy the library to another "
-    "place and name that with --library.",
-    (
-        *("malformed", "Could not decode", "foreign key mismatch"),
-        *("no such table", "no such column", "does not exist"),
-    ): _DAMAGED,
-    (
-        *("terminating connection", "server closed the connection", "connection is lost"),
-        *("starting up", "shutting down"),
-    ): f" The server stopped or was restarted. {_SAFE} Run the command again.",
-}
 TRACKS, PREDICTIONS = "version_of_tracks", "version_of_predictions"
-"""The settings that count how often tracks, and predictions, have changed."""
+WITHDRAWN = "version_of_withdrawn_opinions"
+"""The settings that count how often tracks and predictions have changed, and opinions ended."""
 
 
 class LibraryVersion(NamedTuple):
@@ -86,6 +55,14 @@ class LibraryVersion(NamedTuple):
     opinion: int
     tracks: int
     predictions: int
+    withdrawn: int  # a withdrawal may belong to an earlier change, and begins no opinion
+
+
+class LibraryState(NamedTuple):
+    """What everything that is derived from a library depends on."""
+
+    version: LibraryVersion
+    model_id: int | None  # the model in use
 
 
 class LibraryPart:
@@ -93,6 +70,10 @@ class LibraryPart:
 
     def __init__(self, library: Library) -> None:
         self._library = library
+
+
+class _LockedError(Exception):
+    """Another program is writing to the library."""
 
 
 def default_place() -> str:
@@ -118,14 +99,12 @@ def place_name(place: str) -> str:
 def sqlite_engine(file: Path, wait: float | None = None) -> sa.Engine:
     """An engine for a file, which is created if missing.
 
-    ``wait`` is how many seconds to wait for another process that is writing.
+    ``wait`` is how many seconds a reader waits if another process has locked the whole file.
     """
-    url = sa.URL.create("sqlite", database=str(file))
-    if _is_frozen(file):
-        query = {"immutable": "1", "uri": "true"}
-        url = sa.URL.create("sqlite", database=f"file:{quote(os.fsencode(file))}", query=query)
     seconds = BUSY_SECONDS if wait is None else wait
-    engine = sa.create_engine(url, connect_args={"timeout": seconds}, **_POOL)
+    wait_for_lock = f"PRAGMA busy_timeout = {int(1000 * seconds)}"
+    url = sa.URL.create("sqlite", database=str(file))
+    engine = sa.create_engine(url, creator=lambda: _connect(file, seconds), **_POOL)
 
     @sa.event.listens_for(engine, "connect")
     def prepare(connection: Any, _: Any) -> None:
@@ -134,22 +113,89 @@ def sqlite_engine(file: Path, wait: float | None = None) -> sa.Engine:
         connection.execute(f"PRAGMA synchronous = {SYNCHRONOUS}")
         connection.execute(f"PRAGMA cache_size = -{_CACHE_KIB}")
 
+    @sa.event.listens_for(engine, "checkin")
+    def check_in(connection: Any, record: Any) -> None:
+        if isinstance(connection, _ReadOnlyConnection):  # the next one may find some room
+            record.invalidate(soft=True)
+
     @sa.event.listens_for(engine, "begin")
     def begin(connection: sa.Connection) -> None:
+        raw: Any = connection.connection.driver_connection
+        if not connection.get_execution_options().get(_WRITES):
+            raw.execute(wait_for_lock)
+            connection.exec_driver_sql("BEGIN")
+            return
+        if isinstance(raw, _ReadOnlyConnection) and raw.reason is not None:
+            raise raw.reason
         # A transaction that turns from reading to writing may fail, so it writes from the start.
-        writes = connection.get_execution_options().get(_WRITES)
-        connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
+        raw.execute("PRAGMA busy_timeout = 0")  # `_begin` waits
+        try:
+            connection.exec_driver_sql("BEGIN IMMEDIATE")
+        except DBAPIError as error:
+            code = getattr(error.orig, "sqlite_errorcode", 0)
+            if code & 0xFF == sqlite3.SQLITE_BUSY:
+                raise _LockedError from None
+            raise
+        raw.execute(wait_for_lock)
 
     return engine
 
 
-def _is_frozen(file: Path) -> bool:
-    """Whether a file is complete and on a read-only disk, which SQLite must be told."""
+class _ReadOnlyConnection(sqlite3.Connection):
+    """A connection that takes the file for one that cannot change, and writes nothing beside it."""
+
+    reason: sqlite3.Error | None = None  # why another connection was impossible
+
+
+def _connect(file: Path, seconds: float) -> sqlite3.Connection:
+    """Open a file; without writing anything if its disk is read-only or full.
+
+    In the usual mode, also a reader makes a small file beside the database.
+    """
+    if _is_on_read_only_disk(file) and _is_complete(file):
+        return _connect_read_only(file)
+    connection = sqlite3.connect(file, timeout=seconds, check_same_thread=False)
     try:
-        read_only = os.statvfs(file).f_flag & os.ST_RDONLY
+        connection.execute("PRAGMA schema_version")
+    except sqlite3.Error as error:
+        connection.close()
+        if _is_disk_full(error) and _is_complete(file):
+            return _connect_read_only(file, error)
+        raise
+    return connection
+
+
+def _connect_read_only(file: Path, reason: sqlite3.Error | None = None) -> sqlite3.Connection:
+    connection = sqlite3.connect(
+        f"file:{quote(os.fsencode(file))}?immutable=1",
+        uri=True,
+        check_same_thread=False,
+        factory=_ReadOnlyConnection,
+    )
+    connection.reason = reason
+    return connection
+
+
+def _is_on_read_only_disk(file: Path) -> bool:
+    try:
+        return bool(os.statvfs(file).f_flag & os.ST_RDONLY)
     except (AttributeError, OSError):  # Windows, or the file is missing
         return False
-    return bool(read_only) and not file.with_name(f"{file.name}-wal").exists()
+
+
+def _is_complete(file: Path) -> bool:
+    """Whether no changes are waiting in the log beside a file."""
+    try:
+        return file.with_name(f"{file.name}-wal").stat().st_size == 0
+    except FileNotFoundError:
+        return file.exists()
+    except OSError:
+        return False
+
+
+def _is_disk_full(error: sqlite3.Error) -> bool:
+    code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+    return code in (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR)
 
 
 def shown_url(url: sa.URL) -> str:
@@ -165,9 +211,8 @@ def use_write_ahead_log(engine: sa.Engine) -> None:
             enable_write_ahead_log(raw.driver_connection, BUSY_SECONDS)  # type: ignore[arg-type]
 
 
-def postgresql_engine(place: str, wait: float | None = None) -> sa.Engine:
-    """An engine for a PostgreSQL database; ``wait`` as in `sqlite_engine`."""
-    milliseconds = int(1000 * (BUSY_SECONDS if wait is None else wait)) or 1
+def postgresql_engine(place: str) -> sa.Engine:
+    """An engine for a PostgreSQL database."""
     try:
         url = sa.make_url(place)
     except (sa.exc.ArgumentError, ValueError):  # a port that is not a number
@@ -190,9 +235,12 @@ def postgresql_engine(place: str, wait: float | None = None) -> sa.Engine:
 
     @sa.event.listens_for(engine, "begin")
     def begin(connection: sa.Connection) -> None:
-        if connection.get_execution_options().get(_WRITES):
-            connection.exec_driver_sql(f"SET LOCAL lock_timeout = {milliseconds}")
-            connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({_LOCK})")
+        if not connection.get_execution_options().get(_WRITES):
+            return
+        lock = f"SELECT pg_try_advisory_xact_lock({_LOCK})"
+        if not connection.exec_driver_sql(lock).scalar():
+            connection.connection.rollback()  # of this attempt; `_begin` makes another
+            raise _LockedError
 
     @sa.event.listens_for(engine, "before_cursor_execute")
     def ask_for_binary(
@@ -214,62 +262,30 @@ def reading(engine: sa.Engine, place: str) -> Iterator[sa.Connection]:
 
 
 @contextmanager
-def writing(engine: sa.Engine, place: str) -> Iterator[sa.Connection]:
-    """A connection in a transaction that is committed as a whole, or not at all."""
+def writing(engine: sa.Engine, place: str, wait: float = BUSY_SECONDS) -> Iterator[sa.Connection]:
+    """A connection in a transaction that is committed as a whole, or not at all.
+
+    If another process is still writing after ``wait`` seconds, that is a `LibraryBusyError`.
+    """
     with explained(place), engine.connect() as connection:
         connection = connection.execution_options(**{_WRITES: True})
-        with connection.begin():
+        with _begin(connection, place, wait):
             yield connection
 
 
-def end_transactions(interrupt: KeyboardInterrupt) -> None:
-    """Unlock the library, to write to it after an interrupt.
-
-    SQLAlchemy may have been interrupted before it could roll back; then the traceback holds the
-    transaction.
-    """
-    traceback.clear_frames(interrupt.__traceback__)
-
-
-def stored_json(text: str) -> Any:
-    """The value of a JSON column."""
-    try:
-        return json.loads(text)
-    except (TypeError, ValueError, RecursionError) as error:
-        raise damaged(f"a stored value is not JSON ({error})") from error
-
-
-def damaged(reason: str) -> LibraryError:
-    """The error for a library whose values do not fit together."""
-    return LibraryError(f"The library cannot be used: {reason}.{_DAMAGED}")
-
-
-@contextmanager
-def intact(table: sa.Table, row: Any) -> Iterator[None]:
-    """Check that a row's values have their columns' types and fit what is made of them."""
-    try:
-        for name, value in row._mapping.items():
-            column = table.c[name]
-            if not isinstance(value, column.type.python_type) and not column.nullable:
-                raise TypeError(f"{name} is {type(value).__name__}")
-        yield
-    except (TypeError, ValueError, LookupError, OverflowError, SafetensorError) as error:
-        raise damaged(f"a row of {table.name} is invalid ({error})") from error
-
-
-@contextmanager
-def explained(place: str) -> Iterator[None]:
-    """A database's error as a `LibraryError`."""
-    try:
-        yield
-    except (DBAPIError, sa.exc.TimeoutError, sqlite3.Error, OSError, UnicodeDecodeError) as error:
-        cause: object = error.orig if isinstance(error, DBAPIError) and error.orig else error
-        if isinstance(error, UnicodeDecodeError):  # SQLite's own words about damaged names
-            cause = error.object.decode(errors="replace")
-        reason = (str(cause).strip() or type(cause).__name__).splitlines()[0].strip()
-        ways = (way for signs, way in _WAYS_OUT.items() if any(s in str(cause) for s in signs))
-        way_out = next(ways, "")
-        raise LibraryError(f"The library {place} cannot be used: {reason}.{way_out}") from error
+def _begin(connection: sa.Connection, place: str, wait: float) -> sa.RootTransaction:
+    """Begin to write, as soon as no other process does."""
+    end = time.monotonic() + wait
+    delay = 0.001
+    while True:
+        try:
+            return connection.begin()
+        except _LockedError:
+            if time.monotonic() >= end:
+                raise busy(place) from None
+        stopping.check()
+        time.sleep(delay)
+        delay = min(2 * delay, _MAX_DELAY)
 
 
 def bump_version(connection: sa.Connection, key: str) -> None:
@@ -281,26 +297,43 @@ def bump_version(connection: sa.Connection, key: str) -> None:
 
 def read_version(connection: sa.Connection) -> LibraryVersion:
     """The version that the connection sees."""
-    counter = sa.select(setting.c.value)
+
+    def last_id(table: sa.Table) -> sa.Label[Any]:
+        return sa.select(sa.func.max(table.c.id)).scalar_subquery().label(table.name)
+
+    def counter(key: str) -> sa.Label[Any]:
+        value = sa.select(setting.c.value).where(setting.c.key == key)
+        return value.scalar_subquery().label(key)
+
     query = sa.select(
-        sa.select(sa.func.max(change.c.id)).scalar_subquery(),
-        sa.select(sa.func.max(opinion.c.id)).scalar_subquery(),
-        *(counter.where(setting.c.key == key).scalar_subquery() for key in (TRACKS, PREDICTIONS)),
+        last_id(change), last_id(opinion), counter(TRACKS), counter(PREDICTIONS), counter(WITHDRAWN)
     )
-    values = connection.execute(query).one()  # if one is damaged, counting starts again
-    return LibraryVersion(*(int(value) if str(value).isdecimal() else 0 for value in values))
+    row = connection.execute(query).one()._mapping
+    return LibraryVersion(
+        change=_count(row[change.name]),
+        opinion=_count(row[opinion.name]),
+        tracks=_count(row[TRACKS]),
+        predictions=_count(row[PREDICTIONS]),
+        withdrawn=_count(row[WITHDRAWN]),
+    )
+
+
+def _count(value: object) -> int:
+    """A number; 0 if there is none yet, or it is damaged and counting starts again."""
+    return int(str(value)) if str(value).isdecimal() else 0
 
 
 Item = TypeVar("Item")
 PAGE = 1000  # rows to read, or values in an IN, at a time
+IDS_AT_ONCE = 10_000  # numbers in an IN of a query that reads few columns
 CHUNK = 100_000  # rows in flight at a time
 
 
 def batches(items: Iterable[Item], size: int | None = None) -> Iterator[list[Item]]:
     """The items in lists of at most ``size``, by default `PAGE`."""
     remaining = iter(items)
-    while some := list(islice(remaining, size or PAGE)):
-        yield some
+    while batch := list(islice(remaining, size or PAGE)):
+        yield batch
 
 
 def make_table(connection: sa.Connection, rows: pl.DataFrame, name: str = "incoming") -> None:
@@ -308,15 +341,22 @@ def make_table(connection: sa.Connection, rows: pl.DataFrame, name: str = "incom
     columns = ", ".join(f"{column} bigint NOT NULL" for column in rows.columns)
     connection.exec_driver_sql(f"CREATE TEMPORARY TABLE {name} ({columns})")
     if connection.dialect.name == "postgresql":
-        cursor: Any = connection.connection.cursor()
-        with cursor, cursor.copy(f"COPY {name} ({', '.join(rows.columns)}) FROM STDIN") as copy:
-            for some in rows.iter_slices(CHUNK):
-                copy.write(some.write_csv(include_header=False, separator="\t"))
+        _copy_rows(connection, rows, name)
         connection.exec_driver_sql(f"ANALYZE {name}")
-    else:
-        marks = ", ".join("?" * len(rows.columns))
-        for some in rows.iter_slices(CHUNK):
-            connection.exec_driver_sql(f"INSERT INTO {name} VALUES ({marks})", some.rows())
+        return
+    marks = ", ".join("?" * len(rows.columns))
+    for part in rows.iter_slices(CHUNK):
+        stopping.check()
+        connection.exec_driver_sql(f"INSERT INTO {name} VALUES ({marks})", part.rows())
+
+
+def _copy_rows(connection: sa.Connection, rows: pl.DataFrame, name: str) -> None:
+    """Copy rows into a table of PostgreSQL, which is faster than to insert them."""
+    cursor: Any = connection.connection.cursor()
+    with cursor, cursor.copy(f"COPY {name} ({', '.join(rows.columns)}) FROM STDIN") as copy:
+        for part in rows.iter_slices(CHUNK):
+            stopping.check()
+            copy.write(part.write_csv(include_header=False, separator="\t"))
 
 
 def pairs(connection: sa.Connection, key: sa.Column[Any], value: sa.Column[Any]) -> dict[Any, Any]:
@@ -338,82 +378,7 @@ def read_frame(connection: sa.Connection, query: sa.Select[Any], schema: Any) ->
     return pl.DataFrame(list(map(tuple, connection.execute(query))), schema=schema, orient="row")
 
 
-MIGRATIONS = {  # version → the statements that upgrade the tables from the version before
-    "0009": ("ALTER TABLE feature DROP COLUMN heads", "ALTER TABLE crowd RENAME TO people_count"),
-}
-_OLDEST = "0008"
-
-
-def read_table_version(connection: sa.Connection) -> tuple[str | None, bool]:
-    """The version of the tables, or None; and whether there are no tables."""
-    names = sa.inspect(connection).get_table_names()
-    if table_version.name not in names:
-        return None, not names
-    return connection.scalar(sa.select(table_version.c.version_num)), False
-
-
-def upgrade(connection: sa.Connection, place: str) -> None:
-    """Create or upgrade the tables, in the connection's transaction."""
-    version, _ = read_table_version(connection)  # another process may have done it first
-    if version is None:
-        for tables in (metadata, table_version.metadata):
-            tables.create_all(connection)
-        connection.execute(sa.insert(table_version).values(version_num=VERSION))
-        return
-    if version > VERSION:
-        raise LibraryError(
-            f"The library {place} was written by a newer version of Harmonium (version {version} "
-            f"of the tables; this one knows {VERSION}). Upgrade Harmonium, or name another library "
-            "with --library."
-        )
-    if version < _OLDEST:
-        raise LibraryError(
-            f"The library {place} was written before Harmonium's first release (version {version} "
-            f"of the tables, before {_OLDEST}). Index the music into a new library."
-        )
-    for number, statements in MIGRATIONS.items():
-        for statement in statements if number > version else ():
-            connection.exec_driver_sql(statement)
-    connection.execute(sa.update(table_version).values(version_num=VERSION))
-
-
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-
-
-def now() -> int:
-    """The current time, in microseconds since 1970."""
-    return to_microseconds(datetime.now(UTC))
-
-
-def to_datetime(microseconds: int) -> datetime:
-    """A stored time."""
-    return _EPOCH + timedelta(microseconds=microseconds)
-
-
-def to_microseconds(time: datetime) -> int:
-    """A time as it is stored; one without a zone counts as UTC."""
-    aware = time if time.tzinfo else time.replace(tzinfo=UTC)
-    return (aware - _EPOCH) // timedelta(microseconds=1)
-
-
 def key_of(result: sa.CursorResult[Any]) -> int:
     """The number that a new row got."""
     assert result.inserted_primary_key is not None
     return int(result.inserted_primary_key[0])
-
-
-def storable(text: str) -> str:
-    """Text that both databases accept: NUL becomes a space, invalid Unicode a replacement mark."""
-    return text.replace("\0", " ").encode(errors="replace").decode()
-
-
-def stored_path(path: str) -> dict[str, Any]:
-    """The columns of a path: readable text, and the bytes if the text is not enough."""
-    raw = os.fsencode(path)
-    text = raw.decode(errors="backslashreplace")
-    return {"path": text, "path_bytes": None if text == path else raw}
-
-
-def loaded_path(row: Any) -> str:
-    """The original path, from a row with the columns of `stored_path`."""
-    return str(row.path) if row.path_bytes is None else os.fsdecode(bytes(row.path_bytes))

@@ -1,4 +1,4 @@
-"""A library's tables. `database.upgrade` creates them, or upgrades those of an old library.
+"""A library's tables. `upgrades.upgrade` creates them, or upgrades those of an old library.
 
 Times are whole microseconds since 1970, UTC.
 """
@@ -7,7 +7,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-VERSION = "0009"  # the version of the tables that this version of Harmonium reads and writes
+VERSION = "0011"  # the version of the tables that this version of Harmonium reads and writes
 BLOCK = 8192  # track ids whose predictions, and numbers of people, are stored together
 
 _Id = sa.BigInteger().with_variant(sa.Integer, "sqlite")
@@ -22,6 +22,16 @@ def _table(name: str, *parts: Any) -> sa.Table:
 def _numbered(name: str, *parts: Any) -> sa.Table:
     """A table whose rows have numbers."""
     return _table(name, sa.Column("id", _Id, primary_key=True), *parts)
+
+
+def _file_contents(*, known: bool) -> list[sa.Column[Any]]:
+    """What a file says about itself, and what can be written to it, when it was last read."""
+    return [
+        sa.Column("file_tags", sa.Text, nullable=not known),  # JSON
+        sa.Column("format", sa.Text),
+        sa.Column("tag_version", sa.Text),
+        sa.Column("obstacle", sa.Text),
+    ]
 
 
 def _path() -> list[sa.Column[Any]]:
@@ -63,7 +73,7 @@ track = _numbered(
     sa.Column("reason", sa.Text),
     *(sa.Column(name, sa.Text) for name in ("title", "artist", "album")),
     sa.Column("duration", sa.Float),  # seconds
-    sa.Column("file_tags", sa.Text, nullable=False),  # JSON
+    *_file_contents(known=True),
     sa.Column("size", sa.BigInteger, nullable=False),  # the file's, when it was last read
     sa.Column("modified", sa.BigInteger, nullable=False),  # the same in nanoseconds
     sa.Column("added_at", sa.BigInteger, nullable=False),
@@ -78,6 +88,7 @@ track_copy = _numbered(
     *_path(),
     sa.Column("size", sa.BigInteger, nullable=False),
     sa.Column("modified", sa.BigInteger, nullable=False),
+    *_file_contents(known=False),  # NULL: an older version read it
     sa.Index("track_copy_path", "path"),
 )
 
@@ -138,6 +149,7 @@ written_file = _numbered(
     sa.Column("track_id", _Id, sa.ForeignKey("track.id")),
     *_path(),
     sa.Column("record", sa.LargeBinary, nullable=False),  # filetags.UndoRecord.to_bytes()
+    sa.Column("pending", sa.SmallInteger),  # 1 until the file is known to have been written
     sa.Index("written_file_change", "change_id"),
 )
 

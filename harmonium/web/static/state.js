@@ -7,7 +7,9 @@ import { get } from "./api.js";
 export function cell(value) {
   const listeners = new Set();
   return {
-    get value() { return value; },
+    get value() {
+      return value;
+    },
     set(next) {
       value = typeof next === "function" ? next(value) : next;
       for (const listener of [...listeners]) listener(value);
@@ -29,20 +31,25 @@ export function useCell(source) {
   return value;
 }
 
-/** The result of `load(signal)`, loaded again when deps change; the old data stays until the new arrives. */
+/**
+ * The result of `load(signal)`, loaded again when deps change; the old data stays until the new
+ * arrives.
+ */
 export function useLoad(load, deps) {
   const [state, set] = useState({ data: null, error: null, loading: true });
   const [turn, setTurn] = useState(0);
   useEffect(() => {
     const controller = new AbortController();
+    const { signal } = controller;
+    const succeed = (data) => signal.aborted || set({ data, error: null, loading: false });
+    const fail = (error) => signal.aborted || set((old) => ({ ...old, error, loading: false }));
     set((old) => ({ ...old, loading: true }));
-    load(controller.signal).then(
-      (data) => controller.signal.aborted || set({ data, error: null, loading: false }),
-      (error) => controller.signal.aborted || set((old) => ({ ...old, error, loading: false })),
-    );
+    load(signal).then(succeed, fail);
     return () => controller.abort();
   }, [...deps, turn]);
-  return { ...state, reload: () => setTurn((n) => n + 1), put: (data) => set({ data, error: null, loading: false }) };
+  const reload = () => setTurn((n) => n + 1);
+  const put = (data) => set({ data, error: null, loading: false });
+  return { ...state, reload, put };
 }
 
 /** A ref, and the width of its element. */
@@ -68,8 +75,6 @@ export function useChange(source, then) {
 export const library = cell(null);
 /** All visible tags, for completion. */
 export const tagList = cell([]);
-/** A tag as the library spells it. */
-export const spelt = (tag) => tagList.value.find((one) => one.tag === tag)?.shown ?? tag;
 /** Jobs by id, as last reported. */
 export const jobs = cell({});
 /** The number of changes that the server has reported to this page. */
@@ -81,10 +86,13 @@ export const toasts = cell([]);
 /** Unsaved answers by track; they survive visits to other views. */
 export const drafts = new Map();
 
-export const announce = (sentence) => {
+/** A tag as the library spells it. */
+export const spelt = (name) => tagList.value.find(({ tag }) => tag === name)?.shown ?? name;
+
+export function announce(sentence) {
   spoken.set("");
   setTimeout(() => spoken.set(sentence), 30);
-};
+}
 
 let nToasts = 0;
 /** Show a message for a while; `action` is {label, run}. */
@@ -93,25 +101,39 @@ export function toast(text, action = null, { bad = false } = {}) {
   toasts.set((all) => [...all.slice(-2), { id, text, action, bad }]);
   return id;
 }
-export const dropToast = (id) => toasts.set((all) => all.filter((one) => one.id !== id));
+export const dropToast = (id) => toasts.set((all) => all.filter((message) => message.id !== id));
 
 /** Show an error of something that the user did. */
-export const complain = (error) => {
-  if (error.name !== "AbortError" && error.status !== 401) toast(error.message, null, { bad: true });
-};
+export function complain(error) {
+  if (error.name !== "AbortError" && error.status !== 401)
+    toast(error.message, null, { bad: true });
+}
+
+export const bumpChanges = () => changeCount.set((n) => n + 1);
 
 export async function refreshLibrary() {
-  const news = await get("/library");
-  library.set(news);
-  jobs.set((old) => ({ ...old, ...Object.fromEntries((news.jobs ?? []).map((job) => [job.id, job])) }));
-  return news;
+  const summary = await get("/library");
+  library.set(summary);
+  jobs.set((old) => {
+    const all = { ...old };
+    for (const job of summary.jobs ?? []) all[job.id] = job;
+    return all;
+  });
+  return summary;
 }
 
 export async function refreshTags() {
-  tagList.set((await get("/tags")).tags.filter((tag) => !tag.hidden));
+  const { tags } = await get("/tags");
+  tagList.set(tags.filter((tag) => !tag.hidden));
 }
 
+/** Keep what the server says about a job. */
+export const putJob = (job) => jobs.set((old) => ({ ...old, [job.id]: job }));
+
 /** The newest job of a kind, if any. */
-export const newestJob = (all, kind) =>
-  Object.values(all).filter((job) => job.kind === kind).sort((a, b) => (a.started_at < b.started_at ? 1 : -1))[0];
+export function newestJob(all, kind) {
+  const ofKind = Object.values(all).filter((job) => job.kind === kind);
+  return ofKind.sort((a, b) => (a.started_at < b.started_at ? 1 : -1))[0];
+}
+
 export const isAtWork = (job) => job?.state === "running" || job?.state === "waiting";

@@ -3,7 +3,8 @@
 export const count = (n) => Number(n).toLocaleString("en");
 
 /** 1 track, 2 tracks */
-export const counted = (n, one, many = one + "s") => `${count(n)} ${n === 1 ? one : many}`;
+export const counted = (n, singular, plural = singular + "s") =>
+  `${count(n)} ${n === 1 ? singular : plural}`;
 
 /** A probability in percent. */
 export function percent(p) {
@@ -13,6 +14,9 @@ export function percent(p) {
   return `${Math.round(100 * p)}%`;
 }
 
+/** An AUC, which is 0.5 for chance and 1 for perfect. */
+export const auc = (value) => ((value ?? null) === null ? "–" : value.toFixed(2));
+
 /** A change of probability in points, with its sign. */
 export const points = (change) => `${change > 0 ? "+" : "−"}${Math.round(Math.abs(100 * change))}`;
 
@@ -20,17 +24,22 @@ export const points = (change) => `${change > 0 ? "+" : "−"}${Math.round(Math.
 export function clock(seconds) {
   if (!Number.isFinite(seconds)) return "–:––";
   const whole = Math.floor(seconds);
-  const minutes = Math.floor(whole / 60) % 60, hours = Math.floor(whole / 3600);
+  const hours = Math.floor(whole / 3600);
+  const minutes = Math.floor(whole / 60) % 60;
   const ss = String(whole % 60).padStart(2, "0");
   return hours ? `${hours}:${String(minutes).padStart(2, "0")}:${ss}` : `${minutes}:${ss}`;
 }
 
 /** A duration: 12 s, 3 min. */
-export const howLong = (seconds) =>
-  seconds < 90 ? `${Math.round(seconds)} s` : seconds < 5400 ? `${Math.round(seconds / 60)} min` : `${(seconds / 3600).toFixed(1)} h`;
+export function howLong(seconds) {
+  if (seconds < 90) return `${Math.round(seconds)} s`;
+  if (seconds < 5400) return `${Math.round(seconds / 60)} min`;
+  return `${(seconds / 3600).toFixed(1)} h`;
+}
 
+/** a, b and c */
 export const listed = (names) =>
-  names.length < 2 ? names.join("") : `${names.slice(0, -1).join(", ")} and ${names[names.length - 1]}`;
+  names.length < 2 ? names.join("") : `${names.slice(0, -1).join(", ")} and ${names.at(-1)}`;
 
 /** Audio features, and what a high value means. */
 export const FEATURES = new Map([
@@ -44,18 +53,40 @@ export const FEATURES = new Map([
 ]);
 
 /** The kinds of tags, in the order in which they are shown. */
-export const KINDS = new Map([["own", "Your tags"], ["genre", "Genre"], ["mood", "Mood"], ["instrument", "Instruments"], ["voice", "Voice"], ["era", "Era"], ["sound", "Sound"]]);
-const place = (kind) => ([...KINDS.keys()].indexOf(kind) + KINDS.size + 1) % (KINDS.size + 1);
+export const KINDS = new Map([
+  ["own", "Your tags"],
+  ["genre", "Genre"],
+  ["mood", "Mood"],
+  ["instrument", "Instruments"],
+  ["voice", "Voice"],
+  ["era", "Era"],
+  ["sound", "Sound"],
+]);
+
+/** Kinds in the order of KINDS, then any others by name. */
+function compareKinds(a, b) {
+  const order = [...KINDS.keys()];
+  const place = (kind) => (KINDS.has(kind) ? order.indexOf(kind) : order.length);
+  return place(a) - place(b) || a.localeCompare(b);
+}
 
 /** [kind, its items] of items with a kind, in the order of the kinds. */
 export function byKind(items) {
   const kinds = new Map();
-  for (const one of items) kinds.set(one.kind ?? "own", [...(kinds.get(one.kind ?? "own") ?? []), one]);
-  return [...kinds].sort(([a], [b]) => (KINDS.has(b) - KINDS.has(a)) || place(a) - place(b) || a.localeCompare(b));
+  for (const item of items) {
+    const kind = item.kind ?? "own";
+    if (!kinds.has(kind)) kinds.set(kind, []);
+    kinds.get(kind).push(item);
+  }
+  return [...kinds].sort(([a], [b]) => compareKinds(a, b));
 }
 
 /** How well a tag is known, in a word; the AUC is 0.5 for chance and 1 for perfect. */
-export const quality = (auc) => (auc === null || auc === undefined ? "–" : auc >= 0.85 ? "good" : auc >= 0.7 ? "fair" : "poor");
+export function quality(auc) {
+  if (auc === null || auc === undefined) return "–";
+  if (auc >= 0.85) return "good";
+  return auc >= 0.7 ? "fair" : "poor";
+}
 
 const day = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "short" });
 export function when(text) {
@@ -66,24 +97,38 @@ export function when(text) {
 export const titleOf = (track) => track.title || track.name;
 export const byline = (track) => [track.artist, track.album].filter(Boolean).join(" · ");
 
+const isWord = (tag) => /^[\p{L}\p{N}_]+$/u.test(tag) && !["AND", "OR", "NOT"].includes(tag);
+const quote = (tag) => `"${tag.replaceAll("\\", "\\\\").replaceAll('"', '\\"')}"`;
+
 /** A tag as it is written in a query. */
-export const quoted = (tag) =>
-  /^[\p{L}\p{N}_]+$/u.test(tag) && !["AND", "OR", "NOT"].includes(tag)
-    ? tag
-    : `"${tag.replaceAll("\\", "\\\\").replaceAll('"', '\\"')}"`;
+export const quoted = (tag) => (isWord(tag) ? tag : quote(tag));
 
 const escaped = (text) => text.replace(/[.*+?^${}()|[\]\\]/g, "\\$&");
-const piece = (tag, not) =>
-  new RegExp(`(^|\\s)${not ? "(?:-|NOT\\s+)" : ""}(?:${escaped(quoted(tag))}${quoted(tag) === tag ? "" : "|" + escaped(tag)})(?=\\s|$)`, "iu");
+
+/** A tag in a query, with or without its quotes; or the tag excluded. */
+function pattern(tag, excluded) {
+  const sign = excluded ? "(?:-|NOT\\s+)" : "";
+  const spellings = [...new Set([quoted(tag), tag])].map(escaped).join("|");
+  return new RegExp(`(^|\\s)${sign}(?:${spellings})(?=\\s|$)`, "iu");
+}
 
 /** Whether a query requires a tag (true), excludes it (false), or neither (null). */
-export const stands = (question, tag) =>
-  piece(tag, true).test(question) ? false : piece(tag, false).test(question) ? true : null;
+export function stands(query, tag) {
+  if (pattern(tag, true).test(query)) return false;
+  return pattern(tag, false).test(query) ? true : null;
+}
+
+/** Whether OR outside of brackets would swallow a tag put behind the query. */
+const isAlternative = (query) => /\sOR\s/.test(query) && !/^\([^()]*\)(?!.*\sOR\s)/.test(query);
 
 /** The query with a tag required (true), excluded (false), or removed (null). */
-export function withTag(question, tag, how) {
-  const rest = question.replace(piece(tag, true), "$1").replace(piece(tag, false), "$1").replace(/\s+/g, " ").trim();
-  if (how === null) return rest.replace(/^(AND|OR)\s+|\s+(AND|OR|NOT)$/g, "");
-  const base = /\sOR\s/.test(rest) && !/^\([^()]*\)(?!.*\sOR\s)/.test(rest) ? `(${rest})` : rest;
-  return `${base} ${how ? "" : "-"}${quoted(tag)}`.trim();
+export function withTag(query, tag, stand) {
+  const rest = query
+    .replace(pattern(tag, true), "$1")
+    .replace(pattern(tag, false), "$1")
+    .replace(/\s+/g, " ")
+    .trim();
+  if (stand === null) return rest.replace(/^(AND|OR)\s+|\s+(AND|OR|NOT)$/g, "");
+  const base = isAlternative(rest) ? `(${rest})` : rest;
+  return `${base} ${stand ? "" : "-"}${quoted(tag)}`.trim();
 }

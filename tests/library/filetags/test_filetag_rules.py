@@ -1,14 +1,19 @@
 """Which tags go where: modes, lists, aliases, fields."""
 
-import dataclasses
-
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from harmonium.errors import DataError
 from harmonium.library.filetags import MODES, Rules
-from harmonium.library.filetags.rules import combine, fold, join_layers, make_rules, parse_pairs
+from harmonium.library.filetags.rules import (
+    checked_tags,
+    combine,
+    fold,
+    join_layers,
+    make_rules,
+    parse_pairs,
+)
 
 NAMES = st.lists(st.sampled_from(["rock", "Rock", "ROCK ", "jazz", "é", "e\u0301", "a b", "A  B"]))
 
@@ -34,33 +39,28 @@ def test_the_modes(before, new):
     assert all(combine(before, (), mode) == before for mode in MODES)
 
 
-def test_tags_go_to_their_fields_and_the_others_to_the_default_or_nowhere():
+def test_a_tag_goes_to_its_field_or_to_the_default():
     rules = Rules(fields={"Sad": "mood", "party": "grouping"})
-    wanted, left_out = rules.sort(["rock", "sad", "Party"])
-    found = {name: list(tags) for name, tags in wanted.items()}
-    assert found == {"genre": ["rock"], "mood": ["sad"], "grouping": ["Party"]}
-    assert not left_out
-    _, left_out = dataclasses.replace(rules, default_field=None).sort(["rock", "sad"])
-    assert left_out == [("rock", "it has no field")]
+    placed = [rules.place(tag) for tag in ("rock", "sad", "Party")]
+    assert [one.field for one in placed] == ["genre", "mood", "grouping"]
+    assert not any(one.refused for one in placed)
+
+
+def test_a_tag_without_a_field_is_refused():
+    placed = Rules(fields={"sad": "mood"}, default_field=None).place("rock")
+    assert (placed.field, placed.refused) == (None, "it has no field")
 
 
 def test_lists_know_a_tag_by_its_name_and_by_its_alias():
     aliases = {"hip hop": "Hip-Hop", "dnb": "Drum and Bass", "noise": "Noise Music"}
     whitelist = ["HIP HOP", "drum and bass", "noise", "loud"]
     rules = Rules(aliases=aliases, whitelist=whitelist, ignore=["noise music", "LOUD"])
-    wanted, left_out = rules.sort(["Hip  Hop", "dnb", "noise", "loud", "rock"])
-    assert list(wanted["genre"]) == ["Hip-Hop", "Drum and Bass"]
+    placed = [rules.place(tag) for tag in ("Hip  Hop", "dnb", "noise", "loud", "rock")]
+    assert [one.name for one in placed if not one.refused] == ["Hip-Hop", "Drum and Bass"]
+    left_out = [one for one in placed if one.refused]
     assert [one.tag for one in left_out] == ["noise", "loud", "rock"]
-    assert ["ignore" in one.reason for one in left_out] == [True, True, False]
-    assert Rules(whitelist=[]).sort(["rock"])[0] == {}
-
-
-def test_tags_of_one_name_become_one_with_the_higher_score():
-    rules = Rules(aliases={"hiphop": "Hip-Hop", "rap": "hip-hop"}, scores=True)
-    wanted, _ = rules.sort({"hiphop": 0.4, "rap": 0.9, "rock": 0.1})
-    assert wanted == {"genre": {"Hip-Hop": 0.9, "rock": 0.1}}
-    with pytest.raises(DataError, match="map names to scores"):
-        rules.sort(["rock"])
+    assert ["ignore" in one.refused for one in left_out] == [True, True, False]
+    assert Rules(whitelist=[]).place("rock").refused
 
 
 @pytest.mark.parametrize(
@@ -87,7 +87,13 @@ def test_invalid_rules_are_refused(options, got):
 )
 def test_tags_that_cannot_be_written_are_refused(tags):
     with pytest.raises(DataError, match="'tags'"):
-        Rules().sort(tags)
+        checked_tags(tags, scores_needed=False)
+
+
+def test_scores_are_required_where_they_are_written():
+    assert checked_tags({" rock ": 0.5}, scores_needed=True) == {"rock": 0.5}
+    with pytest.raises(DataError, match="map names to scores"):
+        checked_tags(["rock"], scores_needed=True)
 
 
 def test_of_layers_the_last_one_wins_and_tags_to_ignore_add_up():

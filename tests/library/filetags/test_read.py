@@ -31,11 +31,11 @@ from harmonium.library.filetags import (
     FileTags,
     apply_change,
     audio_digest,
-    formats,
     plan_write,
     read_cover,
     read_tags,
 )
+from harmonium.library.filetags.format import MAX_COVER
 
 SOUND = untagged("mp3")
 NAMES = {"mp3": "MP3", "mp3v23": "MP3", "flac": "FLAC", "ogg": "Ogg Vorbis", "opus": "Opus"}
@@ -308,7 +308,7 @@ def test_the_front_cover_of_a_file(tmp_path, kind):
 @pytest.mark.parametrize("kind", ["mp3", "wav"])
 def test_only_pictures_are_read_and_none_that_is_endless(tmp_path, kind):
     about = b"\0image/png\0\3\0"
-    bomb = frame_of_24(b"APIC", zlib.compress(about + PNG + bytes(2 * formats.MAX_COVER)), 8)
+    bomb = frame_of_24(b"APIC", zlib.compress(about + PNG + bytes(2 * MAX_COVER)), 8)
     endless = frame_of_24(b"TCON", b"\3" + bytes(5_000_000))
     tag = id3_tag(4, endless + bomb + frame_of_24(b"APIC", about + JPEG))
     chunk = b"id3 " + len(tag).to_bytes(4, "little") + tag + bytes(len(tag) % 2)
@@ -324,7 +324,7 @@ def test_what_is_no_picture_or_too_large_is_none(tmp_path, monkeypatch):
     put(path, [(3, PAGE), (4, PNG)])  # it says that it is a PNG
     with path.open("rb") as file:
         assert read_cover(file) == (PNG, "image/png")
-        monkeypatch.setattr(formats, "MAX_COVER", len(PNG) - 1)
+        monkeypatch.setattr("harmonium.library.filetags.formats.MAX_COVER", len(PNG) - 1)
         file.seek(0)
         assert read_cover(file) is None
     path.write_bytes(b"fLaC" + b"\xff" * 100)

@@ -6,7 +6,6 @@ import io
 import os
 import random
 import re
-import resource
 import threading
 from contextlib import suppress
 from dataclasses import replace
@@ -17,11 +16,12 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from processes_in_tests import reports_of_killed
 from tagged_files import tagged
+from written_music import files_limited_to
 
 from harmonium.errors import FileChangedError, FileTagError
 from harmonium.library.filetags import UndoRecord, apply_change, plan_write, read_tags, undo
 from harmonium.library.filetags import replace as replacing
-from harmonium.library.filetags.vorbis_mp4 import Flac
+from harmonium.library.filetags.flac import Flac
 
 PART = re.compile(r"\.harmonium-[0-9a-f]{16}\.part")
 
@@ -244,18 +244,71 @@ def test_undo_waits_for_a_write_that_is_not_finished(song):
 
 @pytest.mark.parametrize("kind", ["mp3", "flac", "ogg", "m4a", "wav", "aiff"])
 def test_where_there_is_no_room_nothing_changes(tmp_path, kind):
+    """Whatever is written when the disk is full: some of it is in the file, some in a buffer."""
+    song = tmp_path / "song"
+    before = tagged(kind, picture=True)
+    song.write_bytes(before)
+    change = plan_write(song, ["jazz"])
+    for size in range(0, min(len(tagged(kind, picture=True)), 1 << 16), 512):
+        with files_limited_to(size):
+            with pytest.raises(FileTagError, match="song cannot be read or written"):
+                apply_change(change)
+            assert song.read_bytes() == before
+            assert list(tmp_path.iterdir()) == [song]
+
+
+@pytest.mark.parametrize("kind", ["mp3", "ogg", "m4a"])
+def test_where_there_is_no_room_nothing_is_undone(tmp_path, kind):
     song = tmp_path / "song"
     song.write_bytes(tagged(kind, picture=True))
-    change = plan_write(song, ["jazz"])
-    before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (30_000, before[1]))
-    try:
-        with pytest.raises(FileTagError, match="song cannot be read or written"):
-            apply_change(change)
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    record = write(song)
+    written = song.read_bytes()
+    for size in range(0, min(len(tagged(kind, picture=True)), 1 << 16), 512):
+        with files_limited_to(size):
+            with pytest.raises(FileTagError, match="song cannot be read or written"):
+                undo(song, record)
+            assert song.read_bytes() == written
+            assert list(tmp_path.iterdir()) == [song]
+    undo(song, record)
     assert song.read_bytes() == tagged(kind, picture=True)
-    assert list(tmp_path.iterdir()) == [song]
+
+
+def test_a_name_that_is_free_again_just_after_it_was_taken_is_tried_again(song, monkeypatch):
+    """The other process has finished between our attempt and a look at what it has made."""
+    part = part_of(song)
+    opens = os.open
+
+    def take_it_for_a_moment(path, *rest):
+        if path == part and not taken:
+            taken.append(part)
+            raise FileExistsError(errno.EEXIST, "exists", path)
+        return opens(path, *rest)
+
+    taken = []
+    monkeypatch.setattr(replacing.os, "open", take_it_for_a_moment)
+    undo(song, write(song))
+    assert taken
+    assert_untouched(song)
+
+
+def test_a_folder_is_listed_once_for_all_files_of_a_run(song, monkeypatch):
+    other = song.with_name("other.flac")
+    other.write_bytes(song.read_bytes())
+    left = song.with_name(".harmonium-0123456789abcdef.part")
+    left.write_bytes(b"half a file")
+    listed = []
+    scandir = os.scandir
+
+    def look(folder):
+        listed.append(folder)
+        return scandir(folder)
+
+    monkeypatch.setattr(replacing.os, "scandir", look)
+    swept = set()
+    for path in (song, other):
+        undo(path, write(path, swept=swept), swept=swept)
+    assert listed == [song.parent]
+    assert not left.exists()
 
 
 @pytest.mark.parametrize(

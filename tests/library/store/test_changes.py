@@ -9,9 +9,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from some_tracks import add_tracks, in_force, say, triples
 
-from harmonium.errors import FileTagError, LibraryError
+from harmonium.errors import LibraryError
 from harmonium.library import Library
-from harmonium.library.store.changes import standing
+from harmonium.library.store.changes import RestoredFiles, standing
 
 
 def test_undoing_makes_everything_what_it_was_and_can_be_undone(library):
@@ -70,6 +70,11 @@ def test_an_import_of_many_is_undone_around_what_was_touched(library, monkeypatc
     assert in_force(library) == {}
 
 
+def nothing_to_restore(files, number):
+    """All files are as they were before."""
+    return RestoredFiles(done={file.path for file in files})
+
+
 def test_files_are_restored_by_whoever_knows_how(library):
     (one,) = add_tracks(library, 1)
     change = library.changes.begin("write", "two files")
@@ -80,21 +85,26 @@ def test_files_are_restored_by_whoever_knows_how(library):
         library.changes.undo(change)
     calls = []
 
-    def restore(file, number, elsewhere):
-        calls.append((file.path, file.record, file.track_id))
-        library.changes.keep_file(number, file.track_id, file.path, b"back")
-        if file.track_id:
-            raise FileTagError("is gone.")
-        return True
+    def restore(files, number):
+        calls.extend((file.path, file.record, file.track_id) for file in files)
+        library.changes.keep_file(number, None, files[0].path, b"back")
+        result = RestoredFiles(left={files[1].path: "is gone."})
+        result.note(files[0].path, restored=True)
+        return result
 
     report = library.changes.undo(change, restore=restore)
-    expected = [("/music/odd\udce9.mp3", b"second", None), ("/music/000.mp3", b"first", one)]
-    assert calls == [*expected, expected[1]]  # what is not where it was is looked for elsewhere
+    assert calls == [("/music/odd\udce9.mp3", b"second", None), ("/music/000.mp3", b"first", one)]
     assert (report.files_restored, report.files_left) == (1, {"/music/000.mp3": "is gone."})
     assert library.changes.get(change).undone_by is None
-    report = library.changes.undo(change, restore=lambda *_: False)
+    report = library.changes.undo(change, restore=nothing_to_restore)
     assert library.changes.get(change).undone_by == report.change
     assert [file.record for file in library.changes.files(report.change)] == []
+
+
+def test_a_file_that_was_restored_at_last_is_not_left():
+    result = RestoredFiles(left={"a": "busy", "b": "gone"})
+    result.note("a", restored=True)
+    assert (result.n_restored, result.done, result.left) == (1, {"a"}, {"b": "gone"})
 
 
 def test_an_undo_of_a_part_that_was_redone_and_undone_again_leaves_the_rest_to_undo(library):
@@ -102,11 +112,15 @@ def test_an_undo_of_a_part_that_was_redone_and_undone_again_leaves_the_rest_to_u
     for name in ("a", "b"):
         library.changes.keep_file(change, None, f"/music/{name}.mp3", b"")
 
-    def restore(file, number, elsewhere):
-        if file.path == "/music/b.mp3":
-            raise FileTagError("is gone.")
-        library.changes.keep_file(number, None, file.path, b"")
-        return True
+    def restore(files, number):
+        result = RestoredFiles()
+        for file in files:
+            if file.path == "/music/b.mp3":
+                result.left[file.path] = "is gone."
+            else:
+                library.changes.keep_file(number, None, file.path, b"")
+                result.note(file.path, restored=True)
+        return result
 
     part = library.changes.undo(change, restore=restore)
     redone = library.changes.undo(part.change, restore=restore)
@@ -115,6 +129,31 @@ def test_an_undo_of_a_part_that_was_redone_and_undone_again_leaves_the_rest_to_u
     assert again.complete
     now = library.changes.get(change)
     assert (now.undone_by, now.undone_in_part_by, now.left) == (None, part.change, 1)
+
+
+def test_an_undo_that_could_do_nothing_leaves_the_change_as_it_was(library):
+    change = library.changes.begin("write", "a file")
+    library.changes.keep_file(change, None, "/music/a.mp3", b"first")
+    before = library.changes.get(change)
+    report = library.changes.undo(
+        change, restore=lambda files, number: RestoredFiles(left={files[0].path: "is read-only."})
+    )
+    assert (report.n_done, report.n_left) == (0, 1)
+    assert library.changes.get(change) == before
+    undo = library.changes.get(report.change)
+    assert undo.summary == f"nothing of change {change} could be undone"
+    assert library.changes.undo(change, restore=nothing_to_restore).complete
+
+
+def test_the_writes_that_were_not_confirmed_are_known(library):
+    change = library.changes.begin("write", "two files")
+    first = library.changes.keep_file(change, None, "/music/a.mp3", b"first")
+    second = library.changes.keep_file(change, None, "/music/b.mp3", b"second")
+    library.changes.confirm_file(first)
+    assert [file.id for file in library.changes.pending_files()] == [second]
+    library.changes.forget_file(second)
+    assert not library.changes.pending_files()
+    assert [file.id for file in library.changes.files(change)] == [first]
 
 
 def test_of_two_undos_at_once_one_is_refused(library, place, monkeypatch):
@@ -138,8 +177,9 @@ def test_of_two_undos_of_the_same_files_at_once_one_is_refused(library):
     change = library.changes.begin("write", "a file")
     library.changes.keep_file(change, None, "/music/a.mp3", b"first")
 
-    def restore_and_be_overtaken(*_):
-        return library.changes.undo(change, restore=lambda *_: False).complete
+    def restore_and_be_overtaken(files, number):
+        library.changes.undo(change, restore=nothing_to_restore)
+        return nothing_to_restore(files, number)
 
     with pytest.raises(LibraryError, match="was undone already, by change 2"):
         library.changes.undo(change, restore=restore_and_be_overtaken)
@@ -150,14 +190,15 @@ def test_an_undo_that_is_undone_meanwhile_leaves_the_change_in_force(library):
     change = library.changes.begin("write", "a file")
     library.changes.keep_file(change, None, "/music/a.mp3", b"first")
 
-    def restore(file, number, elsewhere):
-        library.changes.keep_file(number, None, file.path, b"back")
-        return library.changes.undo(number, restore=lambda *_: True).complete
+    def restore(files, number):
+        library.changes.keep_file(number, None, files[0].path, b"back")
+        library.changes.undo(number, restore=nothing_to_restore)
+        return nothing_to_restore(files, number)
 
     with pytest.raises(LibraryError, match="Change 2 was stopped: change 3 undoes it"):
         library.changes.undo(change, restore=restore)
     assert library.changes.get(change).undone_by is None
-    assert library.changes.undo(change, restore=lambda *_: True).complete
+    assert library.changes.undo(change, restore=nothing_to_restore).complete
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,6 @@ from web_server import root, serving
 from harmonium.data.tag_names import AUDIO_FEATURES
 from harmonium.library import Library
 from harmonium.library.search import parse
-from harmonium.library.store.models import UNREACHABLE
 from harmonium.library.store.tracks import Track
 from harmonium.web import jobs
 
@@ -135,7 +134,7 @@ def heard(music, tmp_path_factory):
             replace(
                 model,
                 vocabulary=[*model.vocabulary, *AUDIO_FEATURES],
-                thresholds=np.append(model.thresholds, [UNREACHABLE] * values.shape[1]),
+                thresholds=np.append(model.thresholds, [np.nan] * values.shape[1]),
             )
         )
         library.predictions.put(number, ids, np.concatenate([P, values], axis=1))
@@ -278,7 +277,7 @@ def test_teach_ten(page, address):
         page.keyboard.press(key)
         page.wait_for_function(f"text => ({QUESTION})() !== text", arg=text)
     assert len(asked) == 11
-    expect(page.locator(".question")).to_contain_text("so your answer decides")
+    expect(page.locator(".question")).to_contain_text("threshold")
     expect(page.locator(".toast")).to_have_count(0)
     expect(page.locator(".teach-progress")).to_contain_text("10 answers since")
     page.get_by_role("button", name=re.compile("Undo the last")).click()

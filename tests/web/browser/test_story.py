@@ -55,7 +55,7 @@ def test_from_a_folder_to_tags_in_the_files_and_back(browser, home, width):
         page.get_by_role("button", name="Index this folder").click()
         expect(page.locator(".hit .chip").first).to_be_visible(timeout=LONG)
         news = page.get_by_role("region", name="News")
-        expect(news).to_contain_text("Your files have genres on 20 tracks", timeout=LONG)
+        expect(news).to_contain_text("20 tracks have genres in their files", timeout=LONG)
         expect(page.get_by_role("heading", name=f"{N_FILES} tracks")).to_be_visible()
         found = httpx.get(f"{root(client)}/api/v1/search", params={"limit": 50}).json()["hits"]
         assert len(found) == N_FILES
@@ -68,7 +68,7 @@ def test_from_a_folder_to_tags_in_the_files_and_back(browser, home, width):
         expect(news).not_to_contain_text("genres")
 
         expect(news).to_contain_text("1 file could not be read")
-        page.get_by_role("link", name="Which, and why").click()
+        page.get_by_role("link", name="See which and why").click()
         problems = page.get_by_role("region", name="Problems")
         expect(problems).to_contain_text(str(home / "Music" / "broken.mp3"))
         expect(problems).to_contain_text("cannot be decoded")

@@ -1,10 +1,10 @@
-// Searches with a name: a list of them, and a dialog that saves or renames one.
+// Searches with a name: a list of them, and dialogs that save or rename one.
 
 import { html, useState } from "../vendor/preact.js";
 import { get, post, put, remove } from "../api.js";
 import { href } from "../router.js";
-import { changeCount, complain, useChange, useLoad } from "../state.js";
-import { IconButton } from "./bits.js";
+import { bumpChanges, changeCount, complain, useChange, useLoad } from "../state.js";
+import { FormError, IconButton } from "./bits.js";
 import { Dialog } from "./dialog.js";
 import { toastUndo } from "./toast.js";
 
@@ -16,43 +16,127 @@ export function SavedSearches() {
   const drop = async (name) => {
     try {
       const { change } = await remove("/searches", { title: name });
-      toastUndo(`${name} is deleted.`, change, reload);
+      toastUndo(`Deleted ${name}.`, change, reload);
       reload();
-    } catch (error) { complain(error); }
+    } catch (error) {
+      complain(error);
+    }
   };
   if (!data?.searches.length) return null;
-  return html`<section class="saved" aria-labelledby="saved"><h2 id="saved">Saved searches</h2>
-    <div class="facet-groups"><ul>${data.searches.map((one) => html`<li key=${one.name} class="facet">
-      <a class="facet-add" href=${href("search", null, one.query)} title=${one.words}><span class="facet-name">${one.name}</span></a>
-      <${IconButton} icon="pencil" label=${`Rename ${one.name}`} class="icon-button facet-not" onClick=${() => rename(one.name)} />
-      <${IconButton} icon="close" label=${`Delete ${one.name}`} class="icon-button facet-not" onClick=${() => drop(one.name)} /></li>`)}</ul></div>
-    ${renamed !== null && html`<${SaveDialog} renamed=${renamed} onClose=${() => rename(null)} />`}
+  return html`<section class="saved" aria-labelledby="saved">
+    <h2 id="saved">Saved searches</h2>
+    <div class="facet-groups">
+      <ul>
+        ${data.searches.map(
+          (search) =>
+            html`<${SavedSearch}
+              key=${search.name}
+              search=${search}
+              rename=${rename}
+              drop=${drop}
+            />`,
+        )}
+      </ul>
+    </div>
+    ${renamed !== null && html`<${RenameDialog} old=${renamed} onClose=${() => rename(null)} />`}
   </section>`;
 }
 
-/** Save the present search, with the parameters of the route in `query`; or rename a saved one. */
-export function SaveDialog({ query = {}, most, suggested, renamed = null, onClose }) {
-  const [title, setTitle] = useState(renamed ?? suggested);
-  const [limit, setLimit] = useState(most ?? 100);
+const SavedSearch = ({ search: { name, query, words }, rename, drop }) =>
+  html`<li class="facet">
+    <a class="facet-add" href=${href("search", null, query)} title=${words}>
+      <span class="facet-name">${name}</span>
+    </a>
+    <${IconButton}
+      icon="pencil"
+      label=${`Rename ${name}`}
+      class="icon-button facet-not"
+      onClick=${() => rename(name)}
+    />
+    <${IconButton}
+      icon="close"
+      label=${`Delete ${name}`}
+      class="icon-button facet-not"
+      onClick=${() => drop(name)}
+    />
+  </li>`;
+
+const NameField = ({ name, setName }) =>
+  html`<label>
+    Name${" "}
+    <input
+      type="text"
+      value=${name}
+      maxlength="200"
+      required
+      onInput=${(event) => setName(event.target.value)}
+    />
+  </label>`;
+
+const Buttons = ({ label, disabled, onClose }) =>
+  html`<div class="dialog-buttons">
+    <button type="button" onClick=${onClose}>Cancel</button>
+    <button class="primary" disabled=${disabled}>${label}</button>
+  </div>`;
+
+/** Submitting a dialog: `run` does it and answers with a change; `done` says what was done. */
+function useSubmit(run, done, onClose) {
   const [error, setError] = useState(null);
-  const name = title.trim();
-  const run = async (event) => {
+  const onSubmit = async (event) => {
     event.preventDefault();
     try {
-      const { change } = renamed === null ? await put("/searches", undefined, { ...query, title: name, stops: limit })
-        : await post(`/searches/rename?title=${encodeURIComponent(renamed)}`, { to: name });
+      const { change } = await run();
       onClose();
-      toastUndo(renamed === null ? `${name} is saved.` : `${renamed} is now called ${name}.`, change, () => changeCount.set((n) => n + 1));
-      changeCount.set((n) => n + 1);
-    } catch (problem) { setError(problem); }
+      toastUndo(done, change, bumpChanges);
+      bumpChanges();
+    } catch (problem) {
+      setError(problem);
+    }
   };
-  return html`<${Dialog} title=${renamed === null ? "Save this search" : `Rename ${renamed}`} onClose=${onClose}>
-    <form class="save-search" onSubmit=${run}>
-      ${renamed === null && html`<p>It searches again each time you open it. “harmonium playlists” writes all saved searches as playlists.</p>`}
-      <label>Name <input type="text" value=${title} maxlength="200" required onInput=${(event) => setTitle(event.target.value)} /></label>
-      ${renamed === null && html`<label>Tracks at most <input type="number" min="1" max="10000" required value=${limit} onInput=${(event) => setLimit(event.target.value)} /></label>`}
-      ${error && html`<p class="bad" role="alert">${error.message}</p>`}
-      <div class="dialog-buttons"><button type="button" onClick=${onClose}>Cancel</button><button class="primary" disabled=${!name || name === renamed}>${renamed === null ? "Save" : "Rename"}</button></div>
+  return [onSubmit, error];
+}
+
+/** Save the present search, with the parameters of the route in `query`. */
+export function SaveDialog({ query, most, suggested, onClose }) {
+  const [text, setText] = useState(suggested);
+  const [limit, setLimit] = useState(most ?? 100);
+  const name = text.trim();
+  const save = () => put("/searches", undefined, { ...query, title: name, stops: limit });
+  const [onSubmit, error] = useSubmit(save, `Saved ${name}.`, onClose);
+  return html`<${Dialog} title="Save this search" onClose=${onClose}>
+    <form class="save-search" onSubmit=${onSubmit}>
+      <p>
+        A saved search runs again each time you open it. “harmonium playlists” writes all of them as
+        playlists.
+      </p>
+      <${NameField} name=${text} setName=${setText} />
+      <label>
+        Tracks at most${" "}
+        <input
+          type="number"
+          min="1"
+          max="10000"
+          required
+          value=${limit}
+          onInput=${(event) => setLimit(event.target.value)}
+        />
+      </label>
+      <${FormError} error=${error} />
+      <${Buttons} label="Save" disabled=${!name} onClose=${onClose} />
+    </form>
+  <//>`;
+}
+
+function RenameDialog({ old, onClose }) {
+  const [text, setText] = useState(old);
+  const name = text.trim();
+  const rename = () => post(`/searches/rename?title=${encodeURIComponent(old)}`, { to: name });
+  const [onSubmit, error] = useSubmit(rename, `Renamed ${old} to ${name}.`, onClose);
+  return html`<${Dialog} title=${`Rename ${old}`} onClose=${onClose}>
+    <form class="save-search" onSubmit=${onSubmit}>
+      <${NameField} name=${text} setName=${setText} />
+      <${FormError} error=${error} />
+      <${Buttons} label="Rename" disabled=${!name || name === old} onClose=${onClose} />
     </form>
   <//>`;
 }

@@ -1,0 +1,103 @@
+"""What held-out tracks show of a model: thresholds, precision curves, and a report of each tag."""
+
+import operator
+from dataclasses import dataclass
+from functools import reduce
+
+import numpy as np
+
+from harmonium.arrays import Doubles, Floats, Ids
+from harmonium.library.learning.examples import TrainingSet
+from harmonium.library.learning.labels import row_blocks
+from harmonium.library.learning.scores import (
+    TagScores,
+    choose_thresholds,
+    make_curves,
+    score_tags,
+)
+from harmonium.library.model import USUAL_PRECISION
+from harmonium.library.model.precision import PrecisionCurve, threshold_for
+from harmonium.library.store.reports import CalibrationReport, TagReport
+
+BLOCK = 50_000  # tracks whose probabilities are compared with the truth at a time
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Evaluation:
+    """What held-out probabilities show of a model's C tags."""
+
+    thresholds: Floats  # (C,) the probability from which a track gets the tag; NaN: never
+    curves: list[PrecisionCurve]
+    rates: Doubles  # (C,) the share of tracks that have the tag
+    mean_auc: float | None  # of the tags that have one
+    tags: tuple[TagReport, ...]
+    calibration: CalibrationReport
+
+
+def evaluate(examples: TrainingSet, held_out: Floats, folds: Ids) -> Evaluation:
+    """Compare held-out probabilities (n, C) with the labels of the same tracks."""
+    scores = score_tags(examples.Y, held_out, folds)
+    thresholds = choose_thresholds(examples.Y, held_out, scores)
+    curves = make_curves(examples.Y, held_out, examples.groups)
+    n_known = scores.positives + scores.negatives
+    defined = scores.auc[np.isfinite(scores.auc)]
+    return Evaluation(
+        thresholds=thresholds,
+        curves=curves,
+        rates=scores.positives / np.maximum(n_known, 1),
+        mean_auc=float(defined.mean()) if len(defined) else None,
+        tags=tuple(
+            _tag_report(examples.tags[j], scores, j, thresholds[j], curves[j])
+            for j in range(len(examples.tags))
+        ),
+        calibration=_calibration(examples.Y, held_out),
+    )
+
+
+def _tag_report(
+    tag: str, scores: TagScores, j: int, threshold: np.float32, curve: PrecisionCurve
+) -> TagReport:
+    """The report of the j-th tag."""
+    examples = int(scores.positives[j])
+    auc = _number(scores.auc[j])
+    error = _number(scores.error[j])
+    if not scores.learnt[j]:
+        return TagReport(tag=tag, examples=examples, auc=auc, error=error)
+    rank = curve.at(float(threshold))
+    return TagReport(
+        tag=tag,
+        examples=examples,
+        auc=auc,
+        error=error,
+        learnt=True,
+        threshold=float(threshold),
+        precision=curve.precision_from(float(threshold)),
+        precision_at_least=None if rank is None else float(curve.bound[rank]),
+        recall=curve.recall_from(float(threshold)),
+        write_from=threshold_for(curve, USUAL_PRECISION),
+    )
+
+
+def _calibration(Y: Floats, held_out: Floats) -> CalibrationReport:
+    """How far held-out probabilities are from the share of tracks that have the tag."""
+    from harmonium.evaluation import reliability
+
+    blocks = row_blocks(len(Y), BLOCK)
+    found = reduce(operator.add, (reliability(Y[block], held_out[block]) for block in blocks))
+    return CalibrationReport(
+        error=found.error,
+        edges=tuple(found.edges),
+        n=tuple(found.n.tolist()),
+        mean_probability=_means(found.scores, found.n),
+        share_true=_means(found.positives, found.n),
+    )
+
+
+def _means(sums: Doubles, n: Ids) -> tuple[float | None, ...]:
+    """Sums divided by n; None if n is 0."""
+    pairs = zip(sums.tolist(), n.tolist(), strict=True)
+    return tuple(total / count if count else None for total, count in pairs)
+
+
+def _number(value: float) -> float | None:
+    return float(value) if np.isfinite(value) else None

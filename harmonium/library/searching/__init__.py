@@ -1,0 +1,1 @@
+"""Searching: paths between tracks, saved searches, and their playlists."""

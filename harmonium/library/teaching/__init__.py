@@ -1,0 +1,1 @@
+"""What people say about tracks, and what the model asks them."""
