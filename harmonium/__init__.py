@@ -3,18 +3,44 @@
 The public names are loaded when first used, so that ``import harmonium`` stays fast.
 """
 
-from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from harmonium import estimators
+from harmonium.lazy import lazy_names
+
+if TYPE_CHECKING:
+    from harmonium.audio.transformers import AudioFeatures as AudioFeatures
+    from harmonium.audio.transformers import ClipNormaliser as ClipNormaliser
+    from harmonium.estimators import ChainTagger as ChainTagger
+    from harmonium.estimators import CooccurrenceTagger as CooccurrenceTagger
+    from harmonium.estimators import DiscriminativeRBM as DiscriminativeRBM
+    from harmonium.estimators import GenerativeRBM as GenerativeRBM
+    from harmonium.estimators import LogisticTagger as LogisticTagger
+    from harmonium.estimators import MLPTagger as MLPTagger
+    from harmonium.estimators import NaiveBayesTagger as NaiveBayesTagger
+    from harmonium.estimators import SVMTagger as SVMTagger
+    from harmonium.estimators import TagRBM as TagRBM
+    from harmonium.estimators import TagSmoother as TagSmoother
+    from harmonium.library import Library as Library
 
 __version__ = "1.0.0"
 
-_PUBLIC = {"Library": "harmonium.library"}
-_PUBLIC |= dict.fromkeys(("AudioFeatures", "ClipNormaliser"), "harmonium.audio.transformers")
-_PUBLIC |= dict.fromkeys(estimators.__all__, "harmonium.estimators")
-
-__all__ = ["__version__", "load", *_PUBLIC]
+_NAMES = {
+    "audio.transformers": ["AudioFeatures", "ClipNormaliser"],
+    "estimators": [
+        "ChainTagger",
+        "CooccurrenceTagger",
+        "DiscriminativeRBM",
+        "GenerativeRBM",
+        "LogisticTagger",
+        "MLPTagger",
+        "NaiveBayesTagger",
+        "SVMTagger",
+        "TagRBM",
+        "TagSmoother",
+    ],
+    "library": ["Library"],
+}
+__all__ = ["__version__", "load", *(name for names in _NAMES.values() for name in names)]
 
 
 def load(path: Any) -> Any:
@@ -24,11 +50,9 @@ def load(path: Any) -> Any:
     return load_model(path)
 
 
-def __getattr__(name: str) -> Any:
-    if name in _PUBLIC:
-        return getattr(import_module(_PUBLIC[name]), name)
-    raise AttributeError(f"module 'harmonium' has no attribute '{name}'")
-
-
 def __dir__() -> list[str]:
     return sorted(__all__)
+
+
+if not TYPE_CHECKING:
+    __getattr__ = lazy_names(__name__, _NAMES)

@@ -7,7 +7,7 @@ import sys
 import warnings
 from collections.abc import Mapping
 from importlib import import_module
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import typer
 from typer.core import TyperCommand, TyperGroup
@@ -23,7 +23,7 @@ PANELS = {
         ("index", "index", "Scan folders of music and update the library."),
         ("import", "import_:import_", "Import tags from a table, the music files or beets."),
         ("train", "train", "Train a model on your tags."),
-        ("tag", "train", "Tag files or the whole library."),
+        ("tag", "tag", "Tag files or the whole library."),
         ("search", "search", "Search tracks by their tags, the most likely first."),
         ("playlists", "playlists", "List the saved searches, or write their playlists."),
         ("push", "playlists", "Make or refresh a playlist on a Subsonic server."),
@@ -59,11 +59,11 @@ class _PlainHelp:
 
     def get_params(self, ctx: Any) -> list[Any]:
         """All parameters, including --help."""
-        found: list[Any] = super().get_params(ctx)  # type: ignore[misc]
-        for one in found:
-            if one.param_type_name == "argument" or one.is_flag:
-                one.display_type_rich = lambda ctx: None
-        return found
+        parameters: list[Any] = super().get_params(ctx)  # type: ignore[misc]
+        for parameter in parameters:
+            if parameter.param_type_name == "argument" or parameter.is_flag:
+                parameter.display_type_rich = lambda ctx: None
+        return parameters
 
 
 class Command(_PlainHelp, TyperCommand):
@@ -71,7 +71,7 @@ class Command(_PlainHelp, TyperCommand):
 
     def __init__(self, *names: Any, help: str | None = None, **options: Any) -> None:
         text = re.sub(rf"\n+({LABELS}): +", r"\n\n[dim]\1:[/dim]  ", help or "")
-        paragraphs = [" ".join(one.split("\n")) for one in text.split("\n\n")]
+        paragraphs = [" ".join(paragraph.split("\n")) for paragraph in text.split("\n\n")]
         super().__init__(*names, help="\n\n".join(paragraphs), **options)
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
@@ -79,7 +79,7 @@ class Command(_PlainHelp, TyperCommand):
         if self.name in TAKE_REJECTED_TAGS:
             flags = {flag for parameter in self.params for flag in parameter.opts} | {"-h"}
             end = args.index("--") if "--" in args else len(args)
-            args = [*(_shielded(one, flags) for one in args[:end]), *args[end:]]
+            args = [_shielded(argument, flags) for argument in args[:end]] + args[end:]
         return super().parse_args(ctx, args)
 
 
@@ -87,38 +87,60 @@ def _shielded(argument: str, flags: set[str]) -> str:
     """An argument with a space before it if it is a rejected tag; -n, -n20 and --long are not."""
     if len(argument) < 2 or argument[0] != "-" or argument[1] == "-" or argument in flags:
         return argument
-    with_number = argument[:2] in flags and re.fullmatch(r"-.[\d.]+", argument)
-    return argument if with_number else f" {argument}"
+    is_flag_with_number = argument[:2] in flags and re.fullmatch(r"-.[\d.]+", argument)
+    return argument if is_flag_with_number else f" {argument}"
 
 
 class Group(_PlainHelp, TyperGroup):
     """A group of commands."""
 
 
+class Listed(NamedTuple):
+    """A command that is not imported yet."""
+
+    module: str
+    attribute: str  # its function or `typer.Typer`
+    summary: str  # the first line of its help
+    panel: str  # the heading that it is listed under
+
+
+def _listed() -> dict[str, Listed]:
+    """All commands by name."""
+    commands = {}
+    for panel, entries in PANELS.items():
+        for name, place, summary in entries:
+            module, _, attribute = place.partition(":")
+            commands[name] = Listed(
+                module=f"harmonium.commands.{module}",
+                attribute=attribute or name,
+                summary=summary,
+                panel=panel,
+            )
+    return commands
+
+
 class Commands(Group):
     """All commands; each is a name and a summary until it is called."""
 
-    listed: ClassVar[Mapping[str, tuple[str, str, str]]] = {
-        name: (f"harmonium.commands.{place}{'' if ':' in place else f':{name}'}", summary, panel)
-        for panel, commands in PANELS.items()
-        for name, place, summary in commands
-    }
-    """Name → "module:name" of its function or `typer.Typer`, first line of its help, heading."""
+    listed: ClassVar[Mapping[str, Listed]] = _listed()
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
-        self.commands = {
-            name: TyperCommand(name=name, help=summary, rich_help_panel=panel)
-            for name, (_, summary, panel) in self.listed.items()
-        }
+        self.commands = {}
+        for name, listed in self.listed.items():
+            self.commands[name] = TyperCommand(
+                name=name, help=listed.summary, rich_help_panel=listed.panel
+            )
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """The command that the arguments call, and its own arguments."""
-        folder = os.path.expanduser(args[0])  # noqa: PTH111 - whatever it is, it is no error
-        if args[0] not in self.commands and (os.sep in folder or os.path.exists(folder)):  # noqa: PTH110
-            if not os.path.isdir(folder):  # noqa: PTH112
+        if args[0] not in self.commands:
+            folder = os.path.expanduser(args[0])  # noqa: PTH111 - whatever it is, it is no error
+            is_path = os.sep in folder or os.path.exists(folder)  # noqa: PTH110
+            if is_path and not os.path.isdir(folder):  # noqa: PTH112
                 raise DataError(f"{folder} is not a folder. `harmonium tag FILE` tags a file.")
-            args = ["serve", *args]
+            if is_path:
+                args = ["serve", *args]
         name, command, rest = super().resolve_command(ctx, args)
         return name, command and imported_command(name or ""), rest
 
@@ -127,23 +149,25 @@ class Commands(Group):
         try:
             return super().invoke(ctx)
         except (KeyboardInterrupt, typer.Abort) as stop:  # Abort: while a question was open
-            typer.echo("\n" * isinstance(stop, typer.Abort) + "Stopped.", err=True)
+            new_line = "\n" if isinstance(stop, typer.Abort) else ""
+            typer.echo(f"{new_line}Stopped.", err=True)
             raise typer.Exit(INTERRUPTED) from None
 
 
 def imported_command(name: str) -> Any:
     """A command with its options and its whole help; a `typer.Typer` is a group of commands."""
-    place, summary, _ = Commands.listed[name]
-    module, _, attribute = place.partition(":")
-    found = getattr(import_module(module), attribute)
-    if isinstance(found, typer.Typer):
-        for one in found.registered_commands:
-            one.cls = Command
-        found.info.cls, found.info.help, found.info.no_args_is_help = Group, summary, True
-        command: Any = typer.main.get_group(found)
+    listed = Commands.listed[name]
+    target = getattr(import_module(listed.module), listed.attribute)
+    if isinstance(target, typer.Typer):
+        for registered in target.registered_commands:
+            registered.cls = Command
+        target.info.cls = Group
+        target.info.help = listed.summary
+        target.info.no_args_is_help = True
+        command: Any = typer.main.get_group(target)
     else:
         alone = typer.Typer(add_completion=False)
-        alone.command(name, cls=Command)(found)
+        alone.command(name, cls=Command)(target)
         command = typer.main.get_command(alone)
     command.name = name
     return command
@@ -221,8 +245,6 @@ def main() -> None:
     except SystemExit as end:
         if isinstance(end.__context__, BrokenPipeError):  # Typer and Rich exit with 1
             sys.exit(PIPE_CLOSED)
-        if end.code == INTERRUPTED and "jax" in sys.modules:
-            os._exit(INTERRUPTED)  # a JAX computation that outlives Ctrl-C may crash later
         raise
     except BrokenPipeError:
         sys.exit(PIPE_CLOSED)

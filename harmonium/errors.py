@@ -8,6 +8,10 @@ HarmoniumError
 ├── FileTagError (ValueError)     a music file whose tags cannot be read or written
 │   └── FileChangedError          one that was changed since tags were written to it
 ├── LibraryError                  a library of music that cannot be used
+│   ├── LibraryUnavailableError   one that may soon work again: its disk is full, its server stopped
+│   │   └── LibraryBusyError      one that another program is writing to
+│   ├── LibraryReadOnlyError      one whose file, folder or disk cannot be written to
+│   ├── LibraryDamagedError       one whose contents do not fit together
 │   ├── NoLibraryError            there is no library yet
 │   └── NotInLibraryError         a track, a change or a model that is not in it
 ├── ModelFileError (ValueError)   not a model, a damaged one, or one from a newer version
@@ -56,6 +60,22 @@ class FileChangedError(FileTagError):
 
 class LibraryError(HarmoniumError):
     """A library of music that cannot be used, or something that is not in it."""
+
+
+class LibraryUnavailableError(LibraryError):
+    """A library that cannot be used now, but may be soon: its disk is full, its server restarts."""
+
+
+class LibraryBusyError(LibraryUnavailableError):
+    """A library that another program is writing to."""
+
+
+class LibraryReadOnlyError(LibraryError):
+    """A library whose file, folder or disk cannot be written to."""
+
+
+class LibraryDamagedError(LibraryError):
+    """A library whose contents do not fit together."""
 
 
 class NoLibraryError(LibraryError):
@@ -123,3 +143,8 @@ def counted(number: int, what: str) -> str:
 def readable(path: str | os.PathLike[str]) -> str:
     """A path as text, with bytes that are not UTF-8 as \\xNN."""
     return os.fsencode(path).decode(errors="backslashreplace")
+
+
+def with_path(path: str | os.PathLike[str], reason: str) -> str:
+    """Why a file could not be used, with its path, which the reason may name already."""
+    return reason if str(path) in reason else f"{readable(path)}: {reason}"

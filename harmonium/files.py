@@ -9,7 +9,7 @@ import stat
 import tempfile
 import time
 import tomllib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -179,3 +179,8 @@ def absolute_path(path: PathLike) -> str:
         else:
             done = os.path.join(done, part)  # noqa: PTH118
     return done
+
+
+def is_below(path: str, folders: Iterable[str]) -> bool:
+    """Whether a path is inside one of these folders."""
+    return any(path.startswith(folder.rstrip(os.sep) + os.sep) for folder in folders)

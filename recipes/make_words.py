@@ -7,7 +7,7 @@ The same data on the same machine gives the same bits. It takes the tags of MTG-
 training and validation artists), of 4Q (AllMusic's editors), MajorMiner and HetRec Last.fm, in one
 vocabulary. What is learnt from MTG-Jamendo is CC BY-NC-SA 4.0, and so is the file.
 
-Two things are learnt, and `harmonium.library.tagger.Words` takes the mean of their log-odds:
+Two things are learnt, and `harmonium.library.model.words.Words` takes the mean of their log-odds:
 
 - RBMs over tags, by multi-prediction. Whoever asks knows a few tags that a track has, and none that
   it lacks. So training observes one or a few present tags, now and then of one kind only. Every
@@ -36,9 +36,10 @@ from harmonium import rbm
 from harmonium.data.datasets import load
 from harmonium.data.datasets.dataset import data_folders
 from harmonium.data.tag_names import normalise_tag
-from harmonium.estimators.model_files import log_odds, rounded_to_half, to_bytes
+from harmonium.estimators.model_files import rounded_to_half, to_bytes
 from harmonium.files import write_atomically
-from harmonium.library.tagger import GAIN_STEPS, NO_GAIN, WORDS_FILE
+from harmonium.library.model.words import GAIN_STEPS, NO_GAIN, WORDS_FILE
+from harmonium.logistic import log_odds
 
 Floats = NDArray[np.float32]
 

@@ -10,7 +10,10 @@ PACKAGE = PROJECT / "harmonium"
 LIBRARY = PACKAGE / "library"
 
 # What every layer may import.
-COMMON = {"arrays", "errors", "files", "parameters"}
+COMMON = {
+    *("arrays", "errors", "files", "stopping", "lazy", "logistic", "parameters"),
+    *("scikit_learn", "spreadsheets"),
+}
 
 # A layer may import itself, what is common to all, and these.
 ALLOWED = {
@@ -19,7 +22,7 @@ ALLOWED = {
     "audio": {"engine"},
     "estimators": {"data", "rbm", "evaluation"},
     "experiments": {"engine", "data", "synthetic", "audio", "estimators", "evaluation"},
-    "library": {"engine", "data", "audio", "estimators", "evaluation"},
+    "library": {"engine", "data", "audio", "rbm", "estimators", "evaluation"},
     "demo": {"engine", "data", "synthetic", "audio", "estimators", "evaluation", "library"},
     "web": {"engine", "data", "audio", "library", "connect"},
     "connect": {"engine", "data", "audio", "library"},
@@ -39,24 +42,31 @@ RESERVED = {
     "sqlalchemy": {"library"},
 }
 
-BELOW_SNAPSHOT = {"library", "search", "tagger"}
+BELOW_SNAPSHOT = {"library", "search", "model", "sound", "verdicts"}
 # What a room of the collection may import of the others, but for the names of types.
 ROOMS = {
-    **{key: set() for key in ("store", "filetags", "builtin", "paths")},
-    **{key: {"store"} for key in ("library", "export", "search")},
-    **{key: {"store", "library", "filetags"} for key in ("index", "imports")},
+    **{key: set() for key in ("store", "filetags", "builtin")},
+    "library": {"store"},
+    "search": {"store", "model"},
+    **{key: {"store"} for key in ("verdicts", "sound", "track_finder")},
+    "vocabulary": {"store", "model", "tags"},
+    "examine": {"store", "filetags"},
+    "known_files": {"store", "examine"},
+    "index": {"store", "library", "examine", "known_files", "sound"},
+    "imports": {"store", "library", "filetags", "track_finder"},
     "__init__": {"library"},
-    "tagger": {"store", "library", "index", "search"},
-    "snapshot": {"store", "paths", *BELOW_SNAPSHOT},
-    "answers": {"store", "snapshot", "learning", *BELOW_SNAPSHOT},
-    "tags": {"store", "snapshot", "answers", *BELOW_SNAPSHOT},
-    "tagging": {"store", "library", "index", "snapshot", "tagger"},
-    "edits": {"store", "library", "search"},
-    "models": {"store", "library"},
+    "model": {"store", "library", "sound"},
+    "snapshot": {"store", "searching", *BELOW_SNAPSHOT},
+    "tags": {"store", "snapshot", *BELOW_SNAPSHOT},
+    "teaching": {"store", "snapshot", "learning", *BELOW_SNAPSHOT},
+    "tagging": {"store", "library", "index", "snapshot", "model", "verdicts"},
+    "edits": {"store", "library"},
+    "models": {"store", "library", "model"},
     "learning": {"store", "tags", *BELOW_SNAPSHOT},
-    "write": {"store", "library", "filetags", "tagger"},
-    "doctor": {"store", "library", "tagger"},
-    "saved": {"store", "export", "snapshot", *BELOW_SNAPSHOT},
+    "writing": {"store", "library", "filetags", "model", "verdicts"},
+    "doctor": {"store", "library", "model", "verdicts"},
+    "export": {"store", "model", "snapshot", "writing"},
+    "searching": {"store", "export", "snapshot", *BELOW_SNAPSHOT},
 }
 ROOMS["library"] = set(ROOMS)  # its methods are the verbs of all the others
 
@@ -99,6 +109,15 @@ def test_a_module_imports_only_the_layers_below_it(path):
             other = rest[0]
             assert other in {layer, "__version__"} | COMMON | ALLOWED[layer], f"{path}: {name}"
         assert layer in RESERVED.get(top, {layer}), f"{path}: {name}"
+
+
+@pytest.mark.parametrize("path", modules(), ids=lambda p: str(p.relative_to(PACKAGE)))
+def test_only_estimators_train_models_and_others_predict_without_jax(path):
+    if layer_of(path) in {"rbm", "estimators"}:
+        return
+    for name in imports(path):
+        if name.startswith("harmonium.rbm"):
+            assert name.startswith("harmonium.rbm.forward."), f"{path}: {name}"
 
 
 @pytest.mark.parametrize(

@@ -1,13 +1,23 @@
 """The public names, and that importing them costs little until a model is used."""
 
+import ast
 import subprocess
 import sys
+from importlib import import_module
+from pathlib import Path
 
 import pytest
 
 import harmonium
 
 MUSICNN = "from harmonium.audio import get_extractor as get\nget('musicnn')"
+TAG_A_FILE = """
+from harmonium.library.model.builtin import builtin_model
+from harmonium.library.model.tagger import Tagger
+import numpy as np
+tagger = Tagger(builtin_model())
+tagger.probabilities(np.zeros((1, tagger.n_features), np.float32))
+"""
 HEAVY = ["jax", "sklearn", "scipy", "polars", "matplotlib"]
 
 
@@ -20,7 +30,15 @@ def loaded_by(code: str) -> set[str]:
 
 def test_the_public_names_are_these():
     models = ["Chain", "Cooccurrence", "Logistic", "MLP", "NaiveBayes", "SVM"]
-    names = ["__version__", "load", "Library", "AudioFeatures", "ClipNormaliser", "TagSmoother"]
+    names = [
+        "__version__",
+        "load",
+        "Library",
+        "AudioFeatures",
+        "ClipNormaliser",
+        "TagSmoother",
+        "TagRBM",
+    ]
     names += ["DiscriminativeRBM", "GenerativeRBM", *(f"{name}Tagger" for name in models)]
     assert sorted(harmonium.__all__) == sorted(names)
 
@@ -33,6 +51,20 @@ def test_every_public_name_is_there_and_listed():
         _ = harmonium.Harmonica
 
 
+@pytest.mark.parametrize("package", ["harmonium", "harmonium.estimators", "harmonium.rbm"])
+def test_type_checkers_see_the_names_that_are_loaded_when_first_used(package):
+    module = import_module(package)
+    (for_types,) = (
+        node
+        for node in ast.parse(Path(module.__file__).read_text()).body
+        if isinstance(node, ast.If) and isinstance(node.test, ast.Name)
+    )
+    seen = {alias.asname for node in for_types.body for alias in node.names}
+    assert seen == set(module.__all__) - {"__version__", "load"}
+    for name in seen:
+        assert getattr(module, name).__name__ == name
+
+
 @pytest.mark.parametrize(
     ("code", "spared"),
     [
@@ -41,6 +73,9 @@ def test_every_public_name_is_there_and_listed():
         ("import harmonium.audio", {"jax", "sklearn", "matplotlib"}),  # all that workers need
         (f"import numpy as np\n{MUSICNN}(np.zeros(64_000, 'f4'), 16_000)", {"jax", "sklearn"}),
         ("from harmonium.estimators.model_files import from_bytes", {"jax", "sklearn", "scipy"}),
+        ("from harmonium.rbm.forward import tag_probabilities", {"jax", "sklearn", "scipy"}),
+        ("import harmonium.rbm, harmonium.estimators", set(HEAVY)),
+        (TAG_A_FILE, {"jax", "sklearn"}),
     ],
 )
 def test_what_needs_no_model_loads_no_model_code(code, spared):

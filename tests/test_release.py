@@ -29,6 +29,26 @@ def test_the_changelog_knows_this_version():
     )
 
 
+def test_the_citation_names_this_version_and_licence():
+    citation = yaml.safe_load((PROJECT / "CITATION.cff").read_text(encoding="utf-8"))
+    assert citation["version"] == harmonium.__version__
+    assert citation["license"] == "BSD-3-Clause"
+    assert "1103.2832" in citation["preferred-citation"]["identifiers"][0]["value"]
+
+
+WORKFLOWS = sorted((PROJECT / ".github").rglob("*.yml"))
+
+
+@pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.name)
+def test_what_the_repository_host_reads_is_yaml(path):
+    assert isinstance(yaml.safe_load(path.read_text(encoding="utf-8")), dict)
+
+
+def test_the_workflow_tests_every_python_of_a_release(release):
+    workflow = yaml.safe_load((PROJECT / ".github/workflows/tests.yml").read_text(encoding="utf-8"))
+    assert workflow["jobs"]["quick"]["strategy"]["matrix"]["python"] == list(release.PYTHONS)
+
+
 def test_the_pythons_dependencies_and_tests_of_a_release(release):
     promised = [line.rpartition(":: ")[2] for line in PYPROJECT["classifiers"] if ":: 3." in line]
     assert list(release.PYTHONS) == promised

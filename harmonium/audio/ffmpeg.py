@@ -12,14 +12,14 @@ from av.audio.frame import AudioFrame
 from av.container import InputContainer
 
 from harmonium.arrays import Floats
-from harmonium.audio.decoding import CannotDecode, Window, joined, mean_of_channels
+from harmonium.audio.decoder import CannotDecode, mean_of_channels
+from harmonium.audio.windows import Window, cut
 
 # Containers for music and films. Others that FFmpeg knows are not sound (pictures, text), or make
 # it open more files and addresses (playlists).
 CONTAINERS = (
-    *("mov", "matroska", "ogg", "mp3", "aac", "flac", "wav", "w64", "aiff", "au", "caf", "asf"),
-    *("ape", "wv", "tta", "mpc", "mpc8", "tak", "dsf", "iff", "ac3", "eac3", "dts", "amr", "loas"),
-    *("avi", "flv", "mpeg", "mpegts", "rm", "voc", "nut", "shn", "oma", "aa", "xwma"),
+    "mov,matroska,ogg,mp3,aac,flac,wav,w64,aiff,au,caf,asf,ape,wv,tta,mpc,mpc8,tak,dsf,iff,ac3,"
+    "eac3,dts,amr,loas,avi,flv,mpeg,mpegts,rm,voc,nut,shn,oma,aa,xwma"
 )
 
 LEAD_IN = (0.5, 3.0, 15.0)
@@ -53,9 +53,11 @@ class FFmpeg:
 
     def _open(self) -> None:
         self._file.seek(0)
-        options = {"format_whitelist": ",".join(CONTAINERS)}
         self._container: InputContainer = av.open(
-            self._file, mode="r", options=options, metadata_errors="replace"
+            self._file,
+            mode="r",
+            options={"format_whitelist": CONTAINERS},
+            metadata_errors="replace",
         )
         self._at_beginning = True
 
@@ -86,8 +88,9 @@ class FFmpeg:
                     break
             if not pieces:
                 return np.zeros(0, np.float32)
+            first_place, _ = pieces[0]
             end = max(place + len(samples) for place, samples in pieces)
-            return joined(pieces, Window(max(start, pieces[0][0]), min(start + count, end)))
+            return cut(pieces, Window(max(start, first_place), min(start + count, end)))
 
     def _pieces(self, start: int, count: int, lead_in: int) -> list[Piece]:
         """Decoded frames with their places, from ``lead_in`` before ``start`` to past the end."""
@@ -118,17 +121,17 @@ class FFmpeg:
 
     def _frames(self) -> Iterator[AudioFrame]:
         """Frames from here on; damaged packets are skipped, up to `MAX_DAMAGED` in a row."""
-        damaged = 0
+        n_damaged = 0
         self._at_beginning = False
         for packet in self._container.demux(self._stream):
             try:
                 yield from packet.decode()
             except av.FFmpegError:
-                damaged += 1
-                if damaged > MAX_DAMAGED:
+                n_damaged += 1
+                if n_damaged > MAX_DAMAGED:
                     raise
             else:
-                damaged = 0
+                n_damaged = 0
 
     def _place(self, frame: AudioFrame, end: int | None) -> int:
         """The number of the frame's first sample within the sound."""
@@ -142,7 +145,9 @@ class FFmpeg:
         ticks = (frame.pts - (self._stream.start_time or 0)) * base.numerator * self.rate
         stamp = round(ticks / base.denominator)
         slack = 1 + base.numerator * self.rate / base.denominator
-        return end if end is not None and abs(stamp - end) <= slack else stamp
+        if end is not None and abs(stamp - end) <= slack:
+            return end
+        return stamp
 
     def close(self) -> None:
         """Free the decoder; the file stays open."""
@@ -168,7 +173,9 @@ class _SilentSeeks:
     """A file whose failed seeks return −1: PyAV prints exceptions, and damage causes many."""
 
     def __init__(self, file: BinaryIO) -> None:
-        self.read, self.tell, self._seek = file.read, file.tell, file.seek
+        self.read = file.read
+        self.tell = file.tell
+        self._seek = file.seek
 
     def seek(self, offset: int, whence: int = 0) -> int:
         """The new position, or −1."""

@@ -23,38 +23,48 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import NamedTuple
 
 import numpy as np
 import scipy.fft
 from numpy.lib.stride_tricks import sliding_window_view
 
 from harmonium.arrays import Floats
-from harmonium.audio.decoding import Window
-from harmonium.audio.extractors import Extractor, FeatureParameters, mel_spectrogram
+from harmonium.audio.extractors import Extractor
+from harmonium.audio.spectrum import MelParameters, mel_spectrogram, one_thread
+from harmonium.audio.windows import Window
 from harmonium.errors import DataError, ModelFileError
 from harmonium.files import read_toml
+from harmonium.logistic import sigmoid
 
 FILE = Path(__file__).with_name("musicnn.safetensors")
 
-RATE, FRAME, HOP, BANDS = 16_000, 512, 256, 96
+RATE = 16_000
+FRAME = 512
+HOP = 256
+BANDS = 96
 PATCH_FRAMES = 187
 PATCH_SECONDS = (FRAME + (PATCH_FRAMES - 1) * HOP) / RATE
 N_HIDDEN = 200  # length of the last hidden layer of each network
-SPECTRUM = FeatureParameters(
+SPECTRUM = MelParameters(
     rate=RATE, frame_length=FRAME, hop_length=HOP, n_mels=BANDS, lowest_hz=0.0, highest_hz=RATE / 2
 )
 
 NETWORKS = ("MSD", "MTT")  # in the order of their features; a tensor's name begins with one
 FEATURE_NAMES = tuple(f"{name} {k}" for name in NETWORKS for k in range(N_HIDDEN))
 # The outputs of the networks: Last.fm's top fifty, and the fifty most used tags of MagnaTagATune.
-_TAGS = read_toml(FILE.parents[1] / "data/datasets/datasets.toml", "The datasets")["musicnn"]
+TAGS_FILE = FILE.parents[1] / "data/datasets/musicnn_tags.toml"
+_TAGS = read_toml(TAGS_FILE, "The tags of musicnn")
 HEAD_NAMES = tuple(f"{name} {tag}" for name in NETWORKS for tag in _TAGS[name])
 
 EPSILON = 1e-3  # added to the variances in all batch normalisations
 FILTER_FRAMES = 7  # frames that the filters of the timbre and of the middle layers span
-TIMBRE, TEMPO, MIDDLE = 2, 3, 3  # layers of each kind, in the order in which they are numbered
 FRAMES_TOGETHER = 17  # frames to filter at once, so that the output stays in the cache
+
+# Layers of each kind, in the order in which they are numbered.
+N_TIMBRE = 2
+N_TEMPO = 3
+N_MIDDLE = 3
 
 Tensors = Mapping[str, Floats]
 
@@ -68,13 +78,19 @@ class Patches:
     def __call__(self, length: int | None, start: int | None) -> list[Window]:
         """The windows; if the length is unknown, the first ones."""
         begin = start or 0
-        n_frames = self.most * PATCH_FRAMES if length is None else 1 + (length - begin) // HOP
+        if length is None:
+            n_frames = self.most * PATCH_FRAMES
+        else:
+            n_frames = 1 + (length - begin) // HOP
         n_patches = max(1, n_frames // PATCH_FRAMES)
-        n = min(n_patches, self.most)
-        chosen = [(2 * k + 1) * n_patches // (2 * n) for k in range(n)]
-        firsts = [begin + PATCH_FRAMES * k * HOP - FRAME // 2 for k in chosen]
+        n_chosen = min(n_patches, self.most)
         n_samples = FRAME + (min(n_frames, PATCH_FRAMES) - 1) * HOP
-        return [Window(first, first + n_samples) for first in firsts]
+        windows = []
+        for part in range(n_chosen):
+            patch = (2 * part + 1) * n_patches // (2 * n_chosen)
+            first = begin + PATCH_FRAMES * patch * HOP - FRAME // 2
+            windows.append(Window(first, first + n_samples))
+        return windows
 
 
 def log_mel_patches(samples: Floats) -> Floats:
@@ -90,30 +106,25 @@ def log_mel_patches(samples: Floats) -> Floats:
     return frames[: n_patches * PATCH_FRAMES].reshape(n_patches, PATCH_FRAMES, BANDS)
 
 
-@cache
-def _blas() -> Any:
-    """Limits the small matrix products to one thread: on a busy machine, two would wait."""
-    from threadpoolctl import ThreadpoolController  # type: ignore[import-untyped]
-
-    return ThreadpoolController()
-
-
 def listen(samples: Floats, rate: int) -> Floats:
     """(400 + 100,): the mean over patches of both networks' hidden layers and probabilities."""
     if rate != RATE:
         raise DataError(f"musicnn needs {RATE} samples per second, got {rate}.")
     patches = log_mel_patches(samples)
-    with _blas().limit(limits=1):
-        found = [[network(patch) for patch in patches] for network in load_networks()]
-    hidden = [np.mean([hidden for hidden, _ in outputs], axis=0) for outputs in found]
-    heads = [np.mean([heads for _, heads in outputs], axis=0) for outputs in found]
+    hidden = []
+    heads = []
+    with one_thread():
+        for network in load_networks():
+            outputs = [network(patch) for patch in patches]
+            hidden.append(np.mean([output.hidden for output in outputs], axis=0))
+            heads.append(np.mean([output.heads for output in outputs], axis=0))
     return np.concatenate([*hidden, *heads])
 
 
 EXTRACTOR = Extractor(
-    "musicnn",
-    listen,
-    FEATURE_NAMES,
+    name="musicnn",
+    function=listen,
+    feature_names=FEATURE_NAMES,
     rate=RATE,
     seconds=PATCH_SECONDS,
     head_names=HEAD_NAMES,
@@ -142,23 +153,31 @@ def load_networks() -> "tuple[Network, ...]":
 
 def unpacked(tensors: Tensors, network: str) -> Tensors:
     """The tensors of one network by their names in its checkpoint, all float32."""
-    own = {
-        name.removeprefix(f"{network}/"): tensor
-        for name, tensor in tensors.items()
-        if name.startswith(f"{network}/")
-    }
-    return {
-        name: tensor * own[f"{name}/scale"] if tensor.dtype == np.int16 else tensor
-        for name, tensor in own.items()
-    }
+    prefix = f"{network}/"
+    unscaled = {}
+    for full_name, tensor in tensors.items():
+        if full_name.startswith(prefix):
+            unscaled[full_name.removeprefix(prefix)] = tensor
+    scaled = {}
+    for name, tensor in unscaled.items():
+        if tensor.dtype == np.int16:
+            tensor = tensor * unscaled[f"{name}/scale"]
+        scaled[name] = tensor
+    return scaled
+
+
+def _numbered(name: str, number: int) -> str:
+    """The name of a layer in the checkpoint: the first has no number."""
+    return f"{name}_{number}" if number else name
 
 
 class Affine:
     """x ↦ scale · x + shift by channel: a batch normalisation after training."""
 
     def __init__(self, tensors: Tensors, number: int) -> None:
-        name = "batch_normalization" + (f"_{number}" if number else "")
-        mean, variance = tensors[f"{name}/moving_mean"], tensors[f"{name}/moving_variance"]
+        name = _numbered("batch_normalization", number)
+        mean = tensors[f"{name}/moving_mean"]
+        variance = tensors[f"{name}/moving_variance"]
         scale = tensors[f"{name}/gamma"] / np.sqrt(variance.astype(np.float64) + EPSILON)
         self.scale = scale.astype(np.float32)
         self.shift = (tensors[f"{name}/beta"] - scale * mean).astype(np.float32)
@@ -176,7 +195,7 @@ class PooledFilters:
     """
 
     def __init__(self, tensors: Tensors, number: int) -> None:
-        name = "conv2d" + (f"_{number}" if number else "")
+        name = _numbered("conv2d", number)
         self.norm = Affine(tensors, number + 1)
         self.sign = np.where(self.norm.scale < 0, -1, 1).astype(np.float32)
         self.bias = tensors[f"{name}/bias"]
@@ -214,75 +233,40 @@ class TimbreFilters:
         n = spectra.shape[1]
         maximum = np.empty((n, self.n_filters), np.float32)
         for start in range(0, n, FRAMES_TOGETHER):
-            some = spectra[:, start : start + FRAMES_TOGETHER]
-            shape = (len(some), -1)  # (k, frames · filters)
-            even = self.cosines @ np.matmul(some, self.real).reshape(shape)
-            odd = self.sines @ np.matmul(some, self.imag).reshape(shape)
+            block = spectra[:, start : start + FRAMES_TOGETHER]
+            shape = (len(block), -1)  # (k, frames · filters)
+            even = self.cosines @ np.matmul(block, self.real).reshape(shape)
+            odd = self.sines @ np.matmul(block, self.imag).reshape(shape)
             np.abs(odd, out=odd)
             even += odd
             even.max(axis=0, out=maximum[start : start + FRAMES_TOGETHER].reshape(-1))
         return self.pooled.finished(maximum)
 
 
-class Network:
-    """A musicnn, by the tensors of its checkpoint."""
+class TempoFilters:
+    """Filters along time, the maximum over all bands."""
 
-    def __init__(self, tensors: Tensors) -> None:
-        self.input_norm = Affine(tensors, 0)
-        self.timbre = [TimbreFilters(tensors, i) for i in range(TIMBRE)]
-        first = TIMBRE + TEMPO
-        self.tempo = [PooledFilters(tensors, i) for i in range(TIMBRE, first)]
-        self.middle = [_MiddleLayer(tensors, first + i) for i in range(MIDDLE)]
-        self.pool_norm = Affine(tensors, first + MIDDLE + 1)
-        self.hidden = tensors["dense/kernel"], tensors["dense/bias"]
-        self.hidden_norm = Affine(tensors, first + MIDDLE + 2)
-        self.output = tensors["dense_1/kernel"], tensors["dense_1/bias"]
+    def __init__(self, tensors: Tensors, number: int) -> None:
+        self.pooled = PooledFilters(tensors, number)
+        self.kernel = np.ascontiguousarray(self.pooled.kernel[:, 0])  # (frame, filter)
 
-    def __call__(self, patch: Floats) -> tuple[Floats, Floats]:
-        """A log-mel patch → the last hidden layer, normalised, and the tags' probabilities."""
-        x = self.input_norm(patch)
-        front = np.concatenate([*self._timbre(x), *self._tempo(x)], axis=1)
-        first, second, third = self.middle
-        one = first(front)
-        two = second(one) + one
-        three = third(two) + two
-        layers = np.concatenate([front, one, two, three], axis=1)  # (n_frames, n_channels)
-        pooled = np.stack([layers.max(axis=0), layers.mean(axis=0)], axis=1).ravel()
-        weights, bias = self.hidden
-        hidden = self.hidden_norm(np.maximum(self.pool_norm(pooled) @ weights + bias, 0))
-        weights, bias = self.output
-        logits = hidden @ weights + bias
-        return hidden, 1 / (1 + np.exp(-logits))
-
-    def _timbre(self, x: Floats) -> list[Floats]:
-        side = FILTER_FRAMES // 2
-        transformed = scipy.fft.rfft(np.pad(x, ((side, side), (0, 0))), axis=1, workers=1)
-        near = sliding_window_view(transformed, FILTER_FRAMES, axis=0)  # (n, k, frame)
-        near = near.transpose(1, 0, 2)
-        spectra = np.concatenate([near.real, near.imag], axis=2)  # (k, n, 2 · frames)
-        return [filters(spectra) for filters in self.timbre]
-
-    def _tempo(self, x: Floats) -> list[Floats]:
-        """Filters along time, the maximum over all bands."""
-        found = []
-        for filters in self.tempo:
-            kernel = np.ascontiguousarray(filters.kernel[:, 0])  # (frame, filter)
-            length, n_filters = kernel.shape
-            before = (length - 1) // 2
-            padded = np.pad(x, ((before, length - 1 - before), (0, 0)))
-            near = sliding_window_view(padded, length, axis=0)  # (n, band, frame), not copied
-            maximum = np.empty((len(x), n_filters), np.float32)
-            filtered = np.empty((BANDS, FRAMES_TOGETHER, n_filters), np.float32)
-            for start in range(0, len(x), FRAMES_TOGETHER):
-                some = near[start : start + FRAMES_TOGETHER]
-                out = filtered[:, : len(some)]  # bands come first, so that their maximum is fast
-                np.matmul(some, kernel, out=out.transpose(1, 0, 2))
-                out.max(axis=0, out=maximum[start : start + FRAMES_TOGETHER])
-            found.append(filters.finished(maximum))
-        return found
+    def __call__(self, x: Floats) -> Floats:
+        """(n, n_bands) → (n, n_filters)"""
+        length, n_filters = self.kernel.shape
+        n_before = (length - 1) // 2
+        padded = np.pad(x, ((n_before, length - 1 - n_before), (0, 0)))
+        windows = sliding_window_view(padded, length, axis=0)  # (n, band, frame), not copied
+        maximum = np.empty((len(x), n_filters), np.float32)
+        filtered = np.empty((BANDS, FRAMES_TOGETHER, n_filters), np.float32)
+        for start in range(0, len(x), FRAMES_TOGETHER):
+            block = windows[start : start + FRAMES_TOGETHER]
+            out = filtered[:, : len(block)]  # bands come first, so that their maximum is fast
+            np.matmul(block, self.kernel, out=out.transpose(1, 0, 2))
+            out.max(axis=0, out=maximum[start : start + FRAMES_TOGETHER])
+        return self.pooled.finished(maximum)
 
 
-class _MiddleLayer:
+class MiddleLayer:
     """Filters of some frames by all channels."""
 
     def __init__(self, tensors: Tensors, number: int) -> None:
@@ -295,9 +279,70 @@ class _MiddleLayer:
 
     def __call__(self, x: Floats) -> Floats:
         """(n, n_channels) → (n, n_filters)"""
-        n, side = len(x), self.n_frames // 2
+        n = len(x)
+        side = self.n_frames // 2
         parts = (x @ self.weights).reshape(n, self.n_frames, self.n_filters)
         total = np.zeros((n + 2 * side, self.n_filters), np.float32)
         for j in range(self.n_frames):  # frame t contributes to t + side − j
             total[2 * side - j :][:n] += parts[:, j]
         return self.norm(np.maximum(total[side : side + n] + self.bias, 0))
+
+
+class Dense:
+    """x ↦ x · weights + bias."""
+
+    def __init__(self, tensors: Tensors, name: str) -> None:
+        self.weights = tensors[f"{name}/kernel"]
+        self.bias = tensors[f"{name}/bias"]
+
+    def __call__(self, x: Floats) -> Floats:
+        """(n_inputs,) → (n_outputs,)"""
+        return x @ self.weights + self.bias
+
+
+class Outputs(NamedTuple):
+    """What a network makes of a patch."""
+
+    hidden: Floats  # (N_HIDDEN,) the last hidden layer, normalised
+    heads: Floats  # (50,) the probabilities of its tags
+
+
+class Network:
+    """A musicnn, by the tensors of its checkpoint."""
+
+    def __init__(self, tensors: Tensors) -> None:
+        n_front = N_TIMBRE + N_TEMPO
+        self.input_norm = Affine(tensors, 0)
+        self.timbre = [TimbreFilters(tensors, i) for i in range(N_TIMBRE)]
+        self.tempo = [TempoFilters(tensors, i) for i in range(N_TIMBRE, n_front)]
+        self.middle = [MiddleLayer(tensors, n_front + i) for i in range(N_MIDDLE)]
+        self.pool_norm = Affine(tensors, n_front + N_MIDDLE + 1)
+        self.hidden = Dense(tensors, "dense")
+        self.hidden_norm = Affine(tensors, n_front + N_MIDDLE + 2)
+        self.output = Dense(tensors, "dense_1")
+
+    def __call__(self, patch: Floats) -> Outputs:
+        """A log-mel patch → the last hidden layer and the tags' probabilities."""
+        x = self.input_norm(patch)
+        spectra = _neighbouring_spectra(x)
+        timbre = [filters(spectra) for filters in self.timbre]
+        tempo = [filters(x) for filters in self.tempo]
+        front = np.concatenate([*timbre, *tempo], axis=1)
+
+        first, second, third = self.middle
+        x1 = first(front)
+        x2 = second(x1) + x1
+        x3 = third(x2) + x2
+        layers = np.concatenate([front, x1, x2, x3], axis=1)  # (n_frames, n_channels)
+        pooled = np.stack([layers.max(axis=0), layers.mean(axis=0)], axis=1).ravel()
+        hidden = self.hidden_norm(np.maximum(self.hidden(self.pool_norm(pooled)), 0))
+        return Outputs(hidden=hidden, heads=sigmoid(self.output(hidden)))
+
+
+def _neighbouring_spectra(x: Floats) -> Floats:
+    """The transforms of each frame and those around it: (n, n_bands) → (n_k, n, 2 · n_frames)."""
+    side = FILTER_FRAMES // 2
+    transformed = scipy.fft.rfft(np.pad(x, ((side, side), (0, 0))), axis=1, workers=1)
+    windows = sliding_window_view(transformed, FILTER_FRAMES, axis=0)  # (n, k, frame)
+    windows = windows.transpose(1, 0, 2)
+    return np.concatenate([windows.real, windows.imag], axis=2)

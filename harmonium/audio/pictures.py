@@ -7,17 +7,21 @@ from pathlib import Path
 import numpy as np
 
 from harmonium.arrays import Floats
-from harmonium.audio.decoding import MIN_RATE, CannotDecode, Decoder, Sound, with_decoder
-from harmonium.audio.extractors import decibels, hann_window, hz_to_mel
+from harmonium.audio.decoder import CannotDecode, Decoder
+from harmonium.audio.decoding import MIN_RATE, Sound, with_decoder
+from harmonium.audio.spectrum import decibels, hann_window, hz_to_mel
 from harmonium.files import PathLike, write_atomically
 
-WIDTH, HEIGHT = 1200, 128  # pixels of a track's picture: moments and mel bands
-LOOKS = 4  # frames averaged for each column
+WIDTH = 1200  # pixels of a track's picture: moments
+HEIGHT = 128  # and mel bands
+FRAMES_PER_COLUMN = 4
 FRAME = 2048
-LOWEST_HZ, HIGHEST_HZ = 30.0, 11_025.0
+LOWEST_HZ = 30.0
+HIGHEST_HZ = 11_025.0
 RANGE = 70.0  # decibels from the darkest to the brightest
 MAX_SECONDS = 4 * 3600.0  # longer tracks are cut off here
-FOLDER, VERSION = "spectra", 1  # in the cache; increase the version when pictures change
+FOLDER = "spectra"  # in the cache
+VERSION = 1  # increase it when pictures change
 BLOCK = 2**20  # frames that are decoded at a time
 
 
@@ -26,14 +30,15 @@ def overview_png(path: Sound, *, cache: PathLike, key: str) -> bytes:
 
     It is cached in the folder ``cache``, by the sound's ``key``. Raises AudioError like `decode`.
     """
-    kept = Path(cache) / FOLDER / f"{key}-{VERSION}.png"
-    if key.isalnum() and kept.is_file():
-        return kept.read_bytes()
+    if not key.isalnum():  # the file's sound is unknown
+        return spectrum_png(with_decoder(path, _mel))
+    cached = Path(cache) / FOLDER / f"{key}-{VERSION}.png"
+    if cached.is_file():
+        return cached.read_bytes()
     picture = spectrum_png(with_decoder(path, _mel))
-    if key.isalnum():  # without a key, the file's sound is unknown
-        with suppress(OSError):  # perhaps the disk is full; then it is drawn again
-            kept.parent.mkdir(parents=True, exist_ok=True)
-            write_atomically(kept, picture)
+    with suppress(OSError):  # perhaps the disk is full; then it is drawn again
+        cached.parent.mkdir(parents=True, exist_ok=True)
+        write_atomically(cached, picture)
     return picture
 
 
@@ -41,22 +46,25 @@ def _mel(source: Decoder) -> Floats:
     """Mel energies, (WIDTH, HEIGHT), from frames spread evenly over the file."""
     if source.rate < MIN_RATE:
         raise CannotDecode(f"its rate is {source.rate} Hz")
-    total = source.n_frames or _count(source)
-    total = min(total, int(MAX_SECONDS * source.rate))
-    starts = np.linspace(0, max(0, total - FRAME), WIDTH * LOOKS).astype(np.int64)
-    energies = np.zeros((len(starts), HEIGHT), np.float32)
-    window, bank = hann_window(FRAME), _bands(source.rate)
+    n_frames = source.n_frames or _count_frames(source)
+    n_frames = min(n_frames, int(MAX_SECONDS * source.rate))
+    n_spectra = WIDTH * FRAMES_PER_COLUMN
+    starts = np.linspace(0, max(0, n_frames - FRAME), n_spectra).astype(np.int64)
+    energies = np.zeros((n_spectra, HEIGHT), np.float32)
+    window = hann_window(FRAME)
+    bank = _bands(source.rate)
     first = 0
-    while first < len(starts):
+    while first < n_spectra:
+        # One block of the file, and the spectra that begin in it.
         begin = int(starts[first])
         last = int(np.searchsorted(starts, begin + BLOCK))
         samples = source.read(begin, int(starts[last - 1]) - begin + FRAME)
         samples = np.nan_to_num(np.pad(samples, (0, FRAME)))
-        here = np.minimum(starts[first:last] - begin, len(samples) - FRAME)
-        frames = np.stack([samples[at : at + FRAME] for at in here])
+        places = np.minimum(starts[first:last] - begin, len(samples) - FRAME)
+        frames = np.stack([samples[place : place + FRAME] for place in places])
         energies[first:last] = np.square(np.abs(np.fft.rfft(frames * window))) @ bank
         first = last
-    return energies.reshape(WIDTH, LOOKS, HEIGHT).mean(axis=1)
+    return energies.reshape(WIDTH, FRAMES_PER_COLUMN, HEIGHT).mean(axis=1)
 
 
 def _bands(rate: int) -> Floats:
@@ -66,16 +74,21 @@ def _bands(rate: int) -> Floats:
     low, high = hz_to_mel([LOWEST_HZ, min(rate / 2, HIGHEST_HZ)])
     mels = np.linspace(low, high, HEIGHT)
     step = mels[1] - mels[0]
-    lowest, highest = np.maximum(hz - rate / FRAME, 0), hz + rate / FRAME
-    width = np.maximum(step, (hz_to_mel(highest) - hz_to_mel(lowest)) / 2)
+    bin_low = np.maximum(hz - rate / FRAME, 0)
+    bin_high = hz + rate / FRAME
+    width = np.maximum(step, (hz_to_mel(bin_high) - hz_to_mel(bin_low)) / 2)
     return np.maximum(0, 1 - np.abs(hz_to_mel(hz) - mels) / width).astype(np.float32)
 
 
-def _count(source: Decoder) -> int:
-    n = 0
-    while n < MAX_SECONDS * source.rate and (found := len(source.read(n, BLOCK))):
-        n += found
-    return max(n, 1)
+def _count_frames(source: Decoder) -> int:
+    """The number of frames of a file that does not tell it; at least 1."""
+    n_frames = 0
+    while n_frames < MAX_SECONDS * source.rate:
+        n_read = len(source.read(n_frames, BLOCK))
+        if not n_read:
+            break
+        n_frames += n_read
+    return max(n_frames, 1)
 
 
 def spectrum_png(mel: Floats) -> bytes:

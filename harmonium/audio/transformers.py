@@ -7,7 +7,6 @@ from typing import Annotated, Any, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from harmonium.arrays import Floats, Numbers
@@ -18,6 +17,7 @@ from harmonium.engine import Engine
 from harmonium.errors import AudioError, DataError, DataWarning
 from harmonium.files import PathLike
 from harmonium.parameters import Count, NotNegative, estimator, parameter
+from harmonium.scikit_learn import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 
 FLOATS = [np.float64, np.float32]
 
@@ -99,26 +99,27 @@ class AudioFeatures(TransformerMixin, BaseEstimator):
         else:
             features, reasons = self._of_samples(clips, extractor)
         if reasons:
-            what = f"{len(reasons)} of {len(clips)} clips cannot be used:\n" + "\n".join(reasons)
+            account = "\n".join([f"{len(reasons)} of {len(clips)} clips cannot be used:", *reasons])
             if self.on_error == "raise":
-                raise AudioError(f"{what}\nLeave them out, or pass on_error='nan'.")
-            warnings.warn(f"{what}\nTheir features are NaN.", DataWarning, stacklevel=3)
+                raise AudioError(f"{account}\nLeave them out, or pass on_error='nan'.")
+            warnings.warn(f"{account}\nTheir features are NaN.", DataWarning, stacklevel=3)
         return features
 
     def _of_files(self, paths: list[str], extractor: Extractor) -> tuple[Floats, list[str]]:
         """Features with rows of NaN, and the reasons for those rows."""
-        here = self.n_jobs in (None, 1) and self.engine == "processes"
-        found = extract_files(
+        in_this_process = self.n_jobs in (None, 1) and self.engine == "processes"
+        extraction = extract_files(
             paths,
             extractor=extractor,
             jobs=None if self.n_jobs in (None, -1) else self.n_jobs,
-            engine="serial" if here else self.engine,
+            engine="serial" if in_this_process else self.engine,
             cache=self.cache,
             start=self.start,
         )
-        features = np.full((len(paths), found.features.shape[1]), np.nan, np.float32)
-        features[found.rows] = found.features
-        return features, [f"{quoted(one.path)} {one.reason}" for one in found.failures]
+        features = np.full((len(paths), extraction.features.shape[1]), np.nan, np.float32)
+        features[extraction.rows] = extraction.features
+        reasons = [f"{quoted(file.path)} {file.reason}" for file in extraction.failures]
+        return features, reasons
 
     def _of_samples(self, clips: list[Floats], extractor: Extractor) -> tuple[Floats, list[str]]:
         features = np.full((len(clips), len(extractor.feature_names)), np.nan, np.float32)

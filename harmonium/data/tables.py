@@ -1,6 +1,4 @@
-"""Tables: columns of names as integer codes, and files of CSV, TSV or Parquet, plain or gzipped.
-
-Each distinct name is handled once; rows are integers.
+"""Tables in files: CSV, TSV or Parquet, plain or gzipped.
 
 Polars reads well-formed delimited text, and the csv module anything else: a row that cannot be used
 is left out, and its line number is reported.
@@ -12,26 +10,23 @@ import io
 import re
 import subprocess
 import sys
-import warnings
 import zlib
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
 from itertools import islice
-from math import prod
 from pathlib import Path
-from typing import Any, NamedTuple, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
-from harmonium.arrays import Codes, Ids, Mask, Places
-from harmonium.errors import DataError, DataWarning, nearest_names
+from harmonium.arrays import Ids, Places
+from harmonium.data.coded import Coded, CodedRows, encode
+from harmonium.errors import DataError, nearest_names
 from harmonium.files import PathLike
+from harmonium.spreadsheets import unguarded_series
 
-Column: TypeAlias = Sequence[Any] | NDArray[Any] | pl.Series
 Roles: TypeAlias = Mapping[str, str | int]  # role → its column, by name or by position from 0
 ChooseRoles: TypeAlias = Callable[[list[str], int], Roles]
 """The columns' names (none without a header) and their number → the roles."""
@@ -40,8 +35,17 @@ DELIMITERS = {".csv": ",", ".tsv": "\t", ".tab": "\t"}
 PARQUET = (".parquet", ".pq")
 USUAL_NAMES = {  # role → usual column names, the likeliest first
     "item": (
-        *("path", "file", "filename", "file_name", "location"),
-        *("item", "clip", "track", "track_id", "song", "id"),
+        "path",
+        "file",
+        "filename",
+        "file_name",
+        "location",
+        "item",
+        "clip",
+        "track",
+        "track_id",
+        "song",
+        "id",
     ),
     "artist": ("artist", "artist_name", "performer"),
     "title": ("title", "track_title", "song_title", "track_name", "name"),
@@ -51,193 +55,16 @@ USUAL_NAMES = {  # role → usual column names, the likeliest first
 
 WRONG_NUMBER = "a wrong number of fields"
 NOT_UTF8 = "bytes that are not UTF-8"
-MAX_PLACES = 5  # a warning names the places of this many rows for each reason
 MAX_COLUMNS = 20  # a message lists at most this many columns
 _POSSIBLE_DELIMITERS = (",", ";", "\t", "|")
+MAX_UNPACKED = 1 << 30  # bytes; a small gzipped file may unpack to any size
 _HEAD_BYTES = 1 << 16  # bytes in which the first line must end
 _FIRST_ROWS = 100  # rows that show the number of columns without a header
 _SURROGATE = re.compile("[\ud800-\udfff]")  # what replaces a byte that is not UTF-8
 _PARQUET_TO_IPC = """import sys, polars
 polars.read_parquet(sys.stdin.buffer.read()).write_ipc(sys.stdout.buffer)"""
-_UTF8_MARK, _UTF16_MARKS = b"\xef\xbb\xbf", (b"\xff\xfe", b"\xfe\xff")
-
-
-class Coded(NamedTuple):
-    """A column: codes (n,) and the distinct names they stand for, in order of first appearance."""
-
-    codes: Codes
-    names: pl.Series
-
-
-def encode(values: pl.Series) -> Coded:
-    """The codes of a column of strings without nulls, (n,)."""
-    names = values.unique(maintain_order=True)
-    return Coded(values.cast(pl.Enum(names)).to_physical().cast(pl.Int32).to_numpy(), names)
-
-
-def compact(column: Coded) -> Coded:
-    """The same rows without names that none of them uses, in the same order."""
-    used = np.bincount(column.codes, minlength=len(column.names)) > 0
-    if used.all():
-        return column
-    new_code = (np.cumsum(used) - 1).astype(np.int32)
-    return Coded(new_code[column.codes], column.names.filter(pl.Series(used)))
-
-
-def distinct_rows(*columns: Codes) -> list[Codes]:
-    """Each distinct row of the columns once, ascending."""
-    sizes = [int(column.max(initial=0)) + 1 for column in columns]
-    if prod(sizes) > np.iinfo(np.int64).max:
-        frame = pl.DataFrame([pl.Series(str(i), column) for i, column in enumerate(columns)])
-        return [column.to_numpy() for column in frame.unique().sort(pl.all())]
-    key = np.ravel_multi_index(columns, sizes)  # so that one integer sort is enough
-    key.sort()
-    key = key[np.diff(key, prepend=-1) != 0]
-    return [column.astype(np.int32) for column in np.unravel_index(key, sizes)]
-
-
-@dataclass(frozen=True)
-class CodedRows:
-    """Rows of a file or of sequences, one coded column per role."""
-
-    columns: Mapping[str, Coded]  # role ("user", "item", "tag", "count", "alias") -> its column
-    source: str = "the columns"  # where the rows come from, for messages
-    unit: str = "position"  # what `locate` counts in: "line", "row" or "position"
-    locate: Callable[[Places], NDArray[Any]] = lambda rows: rows  # rows -> their places
-    left_out: Mapping[str, list[int]] = field(default_factory=dict)  # reason -> places, so far
-
-    def __len__(self) -> int:
-        return len(next(iter(self.columns.values())).codes)
-
-    @classmethod
-    def from_columns(cls, columns: Mapping[str, Column], **attributes: Any) -> "CodedRows":
-        """Rows from sequences of equal length, by role, with the attributes named above."""
-        strings = {
-            role: as_strings(values, name=role, fractions=role == "count")
-            for role, values in columns.items()
-        }
-        lengths = {role: len(values) for role, values in strings.items()}
-        if len(set(lengths.values())) > 1:
-            given = ", ".join(f"{length:,} for '{role}'" for role, length in lengths.items())
-            raise DataError(f"The columns must be of equal length, got {given}.")
-        return cls({role: encode(values) for role, values in strings.items()}, **attributes)
-
-    def values(self, role: str) -> pl.Series:
-        """The column of a role as strings, (n,)."""
-        codes, names = self.columns[role]
-        return names.gather(codes)
-
-    def mapping(self, role: str, other: str) -> dict[str, str]:
-        """The other role's value for each value of a role; there must be only one."""
-        table: dict[str, str] = {}
-        for key, value in zip(self.values(role), self.values(other), strict=True):
-            if table.setdefault(key, value) != value:
-                raise DataError(
-                    f"{self.source} has two values of '{other}' for {key!r}: {table[key]!r} and "
-                    f"{value!r}. Keep one of them."
-                )
-        return table
-
-    def respelled(self, role: str, spell: Callable[[pl.Series], pl.Series]) -> "CodedRows":
-        """The rows with a role's names respelt; names that become equal are merged."""
-        codes, names = self.columns[role]
-        new_code, names = encode(spell(names))
-        return replace(self, columns={**self.columns, role: Coded(new_code[codes], names)})
-
-    def usable(self, faults: Mapping[str, tuple[str, Mask]] | None = None) -> "CodedRows":
-        """The rows without an empty name and without these faults, each a role and its bad names.
-
-        One warning counts the rows left out by reason and says where the first are; if no row is
-        left, that is an error.
-        """
-        empty = {
-            f"an empty {role}": (role, (column.names.str.strip_chars() == "").to_numpy())
-            for role, column in self.columns.items()
-        }
-        good = np.ones(len(self), dtype=np.bool_)
-        left_out = dict(self.left_out)
-        for reason, (role, bad_names) in {**empty, **(faults or {})}.items():
-            if bad_names.any():
-                bad = np.flatnonzero(bad_names[self.columns[role].codes] & good)
-                good[bad] = False
-                left_out |= {reason: self.locate(bad).tolist()} if len(bad) else {}
-        if not left_out:
-            return self
-        n_good, n_bad = int(good.sum()), sum(map(len, left_out.values()))
-        account = ", ".join(self._account(*reason) for reason in left_out.items())
-        if not n_good:
-            raise DataError(f"None of the {n_bad:,} rows of {self.source} can be used: {account}.")
-        verb = "was" if n_bad == 1 else "were"
-        warnings.warn(
-            f"{n_bad:,} of {n_bad + n_good:,} rows of {self.source} {verb} left out: {account}.",
-            DataWarning,
-            stacklevel=4,  # the caller of read_triples, Triples.from_columns and the like
-        )
-        kept = {
-            role: compact(Coded(codes[good], names))
-            for role, (codes, names) in self.columns.items()
-        }
-        return CodedRows(kept, self.source)
-
-    def _account(self, reason: str, where: list[int]) -> str:
-        """For example "2 with an empty tag (lines 5, 17)"."""
-        shown = ", ".join(f"{number:,}" for number in where[:MAX_PLACES])
-        more = f" and {len(where) - MAX_PLACES:,} more" if len(where) > MAX_PLACES else ""
-        plural = "s" if len(where) > 1 else ""
-        return f"{len(where):,} with {reason} ({self.unit}{plural} {shown}{more})"
-
-
-def as_strings(values: Column, *, name: str, fractions: bool = False) -> pl.Series:
-    """A column as strings, (n,): whole numbers are written out, missing values become ""."""
-    # `fractions` lets numbers with a fraction through as well
-    try:
-        plain = isinstance(values, np.ndarray) and values.dtype.kind in "iufb"
-        listed = values if plain or isinstance(values, pl.Series) else list(values)
-        series = pl.Series(listed)
-    except (TypeError, OverflowError, pl.exceptions.PolarsError) as error:
-        raise DataError(
-            f"'{name}' must be one sequence of values of one type, got {type(values).__name__}: "
-            f"{error}. Convert its values with str() first."
-        ) from None
-    if series.dtype.is_float() and not fractions:  # as pandas has whole numbers, some missing
-        present = series.fill_nan(None)
-        whole = present.cast(pl.Int64, strict=False)
-        if whole.null_count() == present.null_count() and (whole == present).all():
-            series = whole
-    if series.dtype != pl.String:
-        known = series.dtype.is_integer() or series.dtype in (pl.Categorical, pl.Enum, pl.Null)
-        if not (known or (fractions and series.dtype.is_numeric())):
-            raise DataError(
-                f"'{name}' must hold strings or whole numbers, got {series.dtype}. "
-                "Convert its values with str() first."
-            )
-        series = series.cast(pl.String)
-    return series.fill_null("") if series.null_count() else series
-
-
-def most_frequent(totals: NDArray[Any], names: pl.Series, n: int) -> Places:
-    """Indices of the n largest totals, largest first; equal totals in alphabetical order."""
-    if n < 1:
-        raise DataError(f"'n', the number of tags to keep, must be at least 1, got {n}.")
-    return np.lexsort((names.rank("ordinal").to_numpy(), -totals))[:n]
-
-
-def positions(wanted: Column, names: pl.Series, *, name: str) -> Places:
-    """The place of each wanted name in names, (n,)."""
-    strings = as_strings(wanted, name=name)
-    codes = codes_in(strings, names)
-    if (codes < 0).any():
-        missing = strings.filter(pl.Series(codes < 0)).unique(maintain_order=True)
-        shown = ", ".join(repr(value) for value in missing[:5])
-        more = f" and {len(missing) - 5:,} more" if len(missing) > 5 else ""
-        raise DataError(f"'{name}' has names not among the {len(names):,} known: {shown}{more}.")
-    return codes.astype(np.intp)
-
-
-def codes_in(wanted: pl.Series, names: pl.Series) -> Codes:
-    """The index of each wanted name in names, (n,), -1 for missing ones."""
-    codes = pl.Series(np.arange(len(names), dtype=np.int32))
-    return wanted.replace_strict(names, codes, default=-1, return_dtype=pl.Int32).to_numpy()
+_UTF8_MARK = b"\xef\xbb\xbf"
+_UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
 
 
 def read_rows(
@@ -269,17 +96,25 @@ def read_rows(
     if delimiter is None:
         known = ", ".join([*DELIMITERS, *PARQUET])
         raise DataError(
-            f"Neither the extension of {source} nor its first line shows its format; known are "
-            f"{known}, each also with .gz. If it is a text file, name its delimiter (--delimiter; "
-            "in Python, delimiter=)."
+            f"Neither the extension of {source} nor its first line shows its format. The known "
+            f"extensions are {known}, each also with .gz. If it is a text file, name its delimiter "
+            "(--delimiter; in Python, delimiter=)."
         )
-    for name, sign in {"delimiter": delimiter, "quote": quote}.items():
-        if sign is not None and (len(sign) != 1 or not sign.isascii() or sign in "\r\n"):
-            none = ", or None" if name == "quote" else ""
-            raise DataError(f"'{name}' must be one ASCII character{none}, got {sign!r}.")
+    _check_signs(delimiter, quote)
+    return _TextTable(data, delimiter, quote, header=header, source=source).rows(roles)
+
+
+def _check_signs(delimiter: str, quote: str | None) -> None:
+    if not _is_sign(delimiter):
+        raise DataError(f"'delimiter' must be one ASCII character, got {delimiter!r}.")
+    if quote is not None and not _is_sign(quote):
+        raise DataError(f"'quote' must be one ASCII character, or None, got {quote!r}.")
     if quote == delimiter:
         raise DataError(f"'quote' and 'delimiter' must differ, got {quote!r} for both.")
-    return _TextTable(data, delimiter, quote, header=header, source=source).rows(roles)
+
+
+def _is_sign(text: str) -> bool:
+    return len(text) == 1 and text.isascii() and text not in "\r\n"
 
 
 def _unpacked(file: Path) -> bytes:
@@ -287,33 +122,44 @@ def _unpacked(file: Path) -> bytes:
     try:
         data = file.read_bytes()
     except FileNotFoundError:
-        hint = f" Its folder {file.parent} does not exist either."
-        if file.parent.is_dir():
-            near = nearest_names(file.name, [other.name for other in file.parent.iterdir()])
-            hint = f" The closest name in that folder is {near[0]!r}." if near else ""
-        raise DataError(f"There is no file {file}.{hint}") from None
+        raise DataError(f"There is no file {file}.{_hint_for_missing(file)}") from None
     except OSError as error:
         raise DataError(f"{file} cannot be read: {error.strerror}.") from None
     if data.startswith(b"\x1f\x8b"):
         try:
-            data = gzip.decompress(data)
+            with gzip.open(io.BytesIO(data)) as packed:
+                data = packed.read(MAX_UNPACKED + 1)
         except (EOFError, OSError, zlib.error) as error:
             problem = "cut short" if isinstance(error, EOFError) else "damaged"
             raise DataError(
                 f"{file.name} is {problem} gzip data ({error}). Get the file again."
             ) from None
+        if len(data) > MAX_UNPACKED:
+            raise DataError(
+                f"{file.name} unpacks to more than {MAX_UNPACKED >> 20:,} MiB. If that is right, "
+                "unpack it first (gunzip), and name the unpacked file."
+            )
     if not data:
         raise DataError(f"{file.name} is empty (0 bytes).")
     return data
 
 
+def _hint_for_missing(file: Path) -> str:
+    """What may help to find a file."""
+    if not file.parent.is_dir():
+        return f" Its folder {file.parent} does not exist either."
+    near = nearest_names(file.name, [other.name for other in file.parent.iterdir()])
+    return f" The closest name in that folder is {near[0]!r}." if near else ""
+
+
 def _recognised_delimiter(data: bytes, usual: str | None) -> str | None:
     """The usual delimiter, unless the first line lacks it and has another."""
     text = data[:_HEAD_BYTES].decode(errors="replace")
-    for one in filter(None, (usual, *_POSSIBLE_DELIMITERS)):
+    for delimiter in filter(None, (usual, *_POSSIBLE_DELIMITERS)):
         with suppress(StopIteration, csv.Error):  # reading it will say what is wrong
-            if len(next(csv.reader(io.StringIO(text), delimiter=one))) > 1:
-                return one
+            first_row = next(csv.reader(io.StringIO(text), delimiter=delimiter))
+            if len(first_row) > 1:
+                return delimiter
     return usual
 
 
@@ -342,17 +188,19 @@ def _utf8(data: bytes, encoding: str, *, source: str) -> bytes:
 def _rows_of_parquet(file: Path, roles: Roles | ChooseRoles, *, source: str) -> CodedRows:
     frame = read_parquet(file)
     names = frame.columns
-    roles = roles(names, len(names)) if callable(roles) else roles
-    where = find_columns(roles, names, source=source)
+    if callable(roles):
+        roles = roles(names, len(names))
+    position_of = find_columns(roles, names, source=source)
     if not frame.height:
         raise DataError(f"{source} has columns but no row.")
-    columns = {role: frame[names[at]] for role, at in where.items()}
+    columns = {role: frame[names[position]] for role, position in position_of.items()}
     return CodedRows.from_columns(columns, source=source, unit="row", locate=lambda rows: rows + 1)
 
 
 def read_parquet(file: Path) -> pl.DataFrame:
     """The table in a Parquet file, plain or gzipped; a DataError if it is damaged."""
-    data, reason = _unpacked(file), "it lacks the mark at either end"
+    data = _unpacked(file)
+    reason = "it lacks the mark at either end"
     if data.startswith(b"PAR1") and data.endswith(b"PAR1"):
         # In another process, since some damage makes polars ask for so much memory that it aborts.
         command = [sys.executable, "-P", "-c", _PARQUET_TO_IPC]
@@ -373,32 +221,42 @@ def find_columns(
     Without a header, the file has no names.
     """
     names = [name.strip() for name in names]
-    found: dict[str, int] = {}
+    position_of: dict[str, int] = {}
     for role, wanted in roles.items():
         if isinstance(wanted, int):
+            position = wanted
             if isinstance(wanted, bool) or not 0 <= wanted < len(names):
                 raise DataError(
                     f"'{role}' must be a column's name or its position, here from 0 to "
                     f"{len(names) - 1}: got {wanted}. The columns of {source}: {_listed(names)}."
                 )
-            position = wanted
         else:
-            usual = USUAL_NAMES.get(role, ()) if wanted == role and wanted not in names else ()
-            folded = {name.casefold(): name for name in reversed(names)}
-            others = (one for one in usual if one in folded and one not in roles.values())
-            wanted = next((folded[one] for one in others), wanted.strip())
-            position = _by_name(role, wanted, names, source=source, header=header)
-        twin = next((other for other, at in found.items() if at == position), None)
-        if twin is not None:
-            raise DataError(
-                f"'{twin}' and '{role}' are both column {position} of {source}, "
-                f"{names[position]!r}. Name another column for one of them."
-            )
-        found[role] = position
-    return found
+            name = wanted.strip()
+            if wanted == role and wanted not in names:
+                name = _usual_name(role, names, roles) or name
+            position = _position_by_name(role, name, names, source=source, header=header)
+        for other, other_position in position_of.items():
+            if other_position == position:
+                raise DataError(
+                    f"'{other}' and '{role}' are both column {position} of {source}, "
+                    f"{names[position]!r}. Name another column for one of them."
+                )
+        position_of[role] = position
+    return position_of
 
 
-def _by_name(role: str, wanted: str, names: Sequence[str], *, source: str, header: bool) -> int:
+def _usual_name(role: str, names: Sequence[str], roles: Roles) -> str | None:
+    """The likeliest column of a role, which no other role is to have; None if there is none."""
+    spelled = {name.casefold(): name for name in reversed(names)}
+    for usual in USUAL_NAMES.get(role, ()):
+        if usual in spelled and usual not in roles.values():
+            return spelled[usual]
+    return None
+
+
+def _position_by_name(
+    role: str, wanted: str, names: Sequence[str], *, source: str, header: bool
+) -> int:
     matches = [i for i, name in enumerate(names) if name == wanted]
     if len(matches) == 1:
         return matches[0]
@@ -425,8 +283,10 @@ def _by_name(role: str, wanted: str, names: Sequence[str], *, source: str, heade
 
 
 def _listed(names: Sequence[str]) -> str:
-    more = f" and {len(names) - MAX_COLUMNS:,} more" if len(names) > MAX_COLUMNS else ""
-    return ", ".join(repr(name) for name in names[:MAX_COLUMNS]) + more
+    listed = ", ".join(repr(name) for name in names[:MAX_COLUMNS])
+    if len(names) > MAX_COLUMNS:
+        listed += f" and {len(names) - MAX_COLUMNS:,} more"
+    return listed
 
 
 class _TextTable:
@@ -441,21 +301,29 @@ class _TextTable:
             data = data.replace(b"\r", b"\n")
         if data.endswith((b"\n\n", b"\n\r\n")):
             data = data.rstrip(b"\r\n")
-        self.data, self.delimiter, self.quote = data, delimiter, quote
-        self.header, self.source = header, source
+        self.data = data
+        self.delimiter = delimiter
+        self.quote = quote
+        self.header = header
+        self.source = source
         self.n_fields = 0
-        self.where: Mapping[str, int] = {}  # role -> the position of its column
+        self.position_of: Mapping[str, int] = {}  # role -> the position of its column
         self.left_out: dict[str, list[int]] = {WRONG_NUMBER: [], NOT_UTF8: []}  # reason -> lines
 
     def rows(self, roles: Roles | ChooseRoles) -> CodedRows:
         """The columns that the roles ask for."""
         names, roles = self._names(roles)
         self.n_fields = len(names)
-        self.where = find_columns(roles, names, source=self.source, header=self.header)
-        read = self._read_fast() or self._read_with_care()
-        columns = {role: encode(values) for role, values in read.items()}
+        self.position_of = find_columns(roles, names, source=self.source, header=self.header)
+        values_of = self._read_fast() or self._read_with_care()
         left_out = {reason: lines for reason, lines in self.left_out.items() if lines}
-        rows = CodedRows(columns, self.source, "line", self._lines_of, left_out)
+        rows = CodedRows(
+            columns={role: _without_guards(encode(values)) for role, values in values_of.items()},
+            source=self.source,
+            unit="line",
+            locate=self._lines_of,
+            left_out=left_out,
+        )
         if not len(rows) and not left_out:
             raise DataError(f"{self.source} has a header but no row below it.")
         return rows
@@ -466,19 +334,23 @@ class _TextTable:
         Without a header, the names are the roles in their order, then positions, as many as the
         first rows usually have fields.
         """
-        found = self._records()
+        records = self._records()
         if self.header:
-            _, header = next(found)
-            if _SURROGATE.search("".join(header)):
+            _, names = next(records)
+            if _SURROGATE.search("".join(names)):
                 raise DataError(
                     f"The header of {self.source} has bytes that are not UTF-8. "
                     "Name the file's encoding, for example encoding='latin-1'."
                 )
-            return header, roles(header, len(header)) if callable(roles) else roles
-        widths = Counter(len(fields) for _, fields in islice(found, _FIRST_ROWS))
-        n_fields = widths.most_common(1)[0][0]
-        roles = roles([], n_fields) if callable(roles) else roles
-        return [*roles, *(str(i) for i in range(len(roles), n_fields))][:n_fields], roles
+            if callable(roles):
+                roles = roles(names, len(names))
+            return names, roles
+        widths = Counter(len(fields) for _, fields in islice(records, _FIRST_ROWS))
+        n_fields, _ = widths.most_common(1)[0]
+        if callable(roles):
+            roles = roles([], n_fields)
+        names = [*roles, *(str(i) for i in range(len(roles), n_fields))]
+        return names[:n_fields], roles
 
     def _read_fast(self) -> dict[str, pl.Series] | None:
         """The columns by role, or None if anything is wrong.
@@ -486,39 +358,48 @@ class _TextTable:
         Rows that are too long are an error of polars; rows that are too short, and blank lines,
         have a null in the last column, which is therefore read too.
         """
-        data, delimiter, quote = self.data, self.delimiter.encode(), (self.quote or "").encode()
-        lone_return = b"\r" in data and data.count(b"\r") != data.count(b"\r\n")
-        if lone_return or data[:1] in (b"\n", b"\r"):
-            return None
-        if data.endswith(delimiter):  # polars has not noticed extra fields
-            return None
-        if quote and quote in data and not _is_well_quoted(data, quote, delimiter):
+        if not self._may_be_read_fast():
             return None
         try:
             frame = pl.read_csv(
-                data,
+                self.data,
                 has_header=False,
                 skip_rows=int(self.header),
                 separator=self.delimiter,
                 quote_char=self.quote,
                 schema={str(position): pl.String for position in range(self.n_fields)},
-                columns=sorted({*self.where.values(), self.n_fields - 1}),
+                columns=sorted({*self.position_of.values(), self.n_fields - 1}),
             )
         except pl.exceptions.PolarsError:
             return None
         if any(column.null_count() for column in frame):
             return None
-        return {role: frame[str(position)] for role, position in self.where.items()}
+        return {role: frame[str(position)] for role, position in self.position_of.items()}
+
+    def _may_be_read_fast(self) -> bool:
+        """Whether the text has nothing that polars would misread."""
+        data = self.data
+        has_lone_return = b"\r" in data and data.count(b"\r") != data.count(b"\r\n")
+        if has_lone_return or data[:1] in (b"\n", b"\r"):
+            return False
+        delimiter = self.delimiter.encode()
+        if data.endswith(delimiter):  # polars does not notice extra fields
+            return False
+        quote = (self.quote or "").encode()
+        if quote and quote in data:
+            return _is_well_quoted(data, quote, delimiter)
+        return True
 
     def _read_with_care(self) -> dict[str, pl.Series]:
         """The good rows as columns by role; the others' lines go to `left_out`."""
-        columns: dict[str, list[str]] = {role: [] for role in self.where}
+        columns: dict[str, list[str]] = {role: [] for role in self.position_of}
         for line, fields in self._body():
-            if fault := self._fault(fields):
+            fault = self._fault(fields)
+            if fault:
                 self.left_out[fault].append(line)
                 continue
-            for role, at in self.where.items():
-                columns[role].append(fields[at])
+            for role, position in self.position_of.items():
+                columns[role].append(fields[position])
         return {role: pl.Series(values, dtype=pl.String) for role, values in columns.items()}
 
     def _lines_of(self, rows: Places) -> Ids:
@@ -564,6 +445,15 @@ class _TextTable:
                 yield line, fields
 
 
+def _without_guards(column: Coded) -> Coded:
+    """The column without the apostrophes that keep spreadsheets from running cells."""
+    names = unguarded_series(column.names)
+    if (names == column.names).all():
+        return column
+    unguarded = encode(names)
+    return Coded(unguarded.codes[column.codes], unguarded.names)
+
+
 def _is_well_quoted(data: bytes, quote: bytes, delimiter: bytes) -> bool:
     """Whether quotes only open fields, close them, or are doubled inside them.
 
@@ -571,8 +461,11 @@ def _is_well_quoted(data: bytes, quote: bytes, delimiter: bytes) -> bool:
     every odd one before one of these.
     """
     text = np.frombuffer(b"\n" + data + b"\n", dtype=np.uint8)
-    at = np.flatnonzero(text == quote[0])
-    before, after = text[at[::2] - 1], text[at[1::2] + 1]
-    opened = np.isin(before, list(quote + delimiter + b"\n"))
-    closed = np.isin(after, list(quote + delimiter + b"\r\n"))
-    return len(at) % 2 == 0 and bool(opened.all()) and bool(closed.all())
+    quotes = np.flatnonzero(text == quote[0])
+    if len(quotes) % 2:
+        return False
+    before_even = text[quotes[::2] - 1]
+    after_odd = text[quotes[1::2] + 1]
+    opened = np.isin(before_even, list(quote + delimiter + b"\n"))
+    closed = np.isin(after_odd, list(quote + delimiter + b"\r\n"))
+    return bool(opened.all()) and bool(closed.all())

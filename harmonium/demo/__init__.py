@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import polars as pl
@@ -26,7 +26,11 @@ if TYPE_CHECKING:
     from harmonium.library.store.models import StoredModel
 
 PEOPLE = 3
-AUDIO, LIBRARY, TAGS = "audio", "library.db", "tags.csv"  # in the demo's folder
+
+# In the demo's folder.
+AUDIO = "audio"
+LIBRARY = "library.db"
+TAGS = "tags.csv"
 
 NEXT_STEPS = """\
 harmonium index ~/Music         # find and analyse your music
@@ -43,7 +47,23 @@ class DemoMusic:
     is_tagged: Mask  # (n_tracks,)
 
 
-@dataclass(frozen=True)
+class TagScore(NamedTuple):
+    """How well a tag was learnt."""
+
+    tag: str
+    n_examples: int  # the tracks that it was learnt from
+    auc: float
+
+
+class PredictedTag(NamedTuple):
+    """A tag of a track, as predicted."""
+
+    tag: str
+    probability: float
+    is_true: bool
+
+
+@dataclass(frozen=True, kw_only=True)
 class DemoEvaluation:
     """What the model says about the tracks that nobody tagged, and the truth."""
 
@@ -52,23 +72,29 @@ class DemoEvaluation:
     probabilities: Floats  # (n, n_tags)
     truth: Mask  # (n, n_tags)
     mean_auc: float
-    tag_aucs: list[tuple[str, int, float]]
-    """(tag, tracks it was learnt from, AUC) of each tag with an AUC, the most used first."""
+    tag_scores: list[TagScore]  # of each tag with an AUC, the most used first
 
-    def predicted_tags(self, i: int) -> list[tuple[str, float, bool]]:
-        """(tag, probability, whether it is true) of the i-th track, the likeliest first."""
-        return [
-            (self.tags[j], float(self.probabilities[i, j]), bool(self.truth[i, j]))
-            for j in np.argsort(-self.probabilities[i], kind="stable")
-        ]
+    def predicted_tags(self, i: int) -> list[PredictedTag]:
+        """All tags of the i-th track, the likeliest first."""
+        predicted = []
+        for j in np.argsort(-self.probabilities[i], kind="stable"):
+            predicted.append(
+                PredictedTag(
+                    tag=self.tags[j],
+                    probability=float(self.probabilities[i, j]),
+                    is_true=bool(self.truth[i, j]),
+                )
+            )
+        return predicted
 
 
 def draw_music(folder: Path | str, n_tracks: int, *, seed: int) -> DemoMusic:
     """Draw tracks of 10 seconds, and the half of them that people tag."""
     collection = make_collection(n_tracks, 1, n_users=PEOPLE, users_per_clip=PEOPLE, seed=seed)
+    in_random_order = np.random.default_rng(seed).permutation(n_tracks)
     is_tagged = np.zeros(n_tracks, bool)
-    is_tagged[np.random.default_rng(seed).permutation(n_tracks)[: n_tracks // 2]] = True
-    return DemoMusic(Path(absolute_path(folder)), collection, is_tagged)
+    is_tagged[in_random_order[: n_tracks // 2]] = True
+    return DemoMusic(folder=Path(absolute_path(folder)), collection=collection, is_tagged=is_tagged)
 
 
 def make_music(
@@ -110,23 +136,36 @@ def import_tags(library: Library, music: DemoMusic) -> ImportReport:
 
 def evaluate(library: Library, music: DemoMusic, model: StoredModel) -> DemoEvaluation:
     """Compare what the model says about the other half with the truth."""
-    numbers = {track.path: track.id for track in library.tracks.all()}
+    id_of_path = {track.path: track.id for track in library.tracks.all()}
     clips = music.collection.clips.filter(pl.Series(~music.is_tagged)).to_dicts()
-    ids = [numbers[str(music.folder / clip["path"])] for clip in clips]
+    ids = [id_of_path[str(music.folder / clip["path"])] for clip in clips]
     probabilities = library.predictions.probabilities(model.id, ids)
-    known, tags = music.collection.tags.to_list(), model.vocabulary
-    truth = music.collection.truth[~music.is_tagged][:, [known.index(tag) for tag in tags]]
-    auc = auc_per_tag(truth.astype(np.float32), probabilities)
-    examples = {tag["tag"]: int(tag["examples"]) for tag in model.report["tags"]}
-    aucs = zip(tags, auc.values.tolist(), strict=True)
-    scores = [(tag, examples[tag], value) for tag, value in aucs if np.isfinite(value)]
-    scores.sort(key=lambda one: (-one[1], one[0]))
-    return DemoEvaluation(clips, tags, probabilities, truth, auc.mean, scores)
+
+    known_tags = music.collection.tags.to_list()
+    columns = [known_tags.index(tag) for tag in model.vocabulary]
+    truth = music.collection.truth[~music.is_tagged][:, columns]
+    aucs = auc_per_tag(truth.astype(np.float32), probabilities)
+    n_examples = {tag.tag: tag.examples for tag in model.report.tags}
+    scores = []
+    for tag, auc in zip(model.vocabulary, aucs.values.tolist(), strict=True):
+        if np.isfinite(auc):
+            scores.append(TagScore(tag, n_examples[tag], auc))
+    scores.sort(key=lambda score: (-score.n_examples, score.tag))
+    return DemoEvaluation(
+        clips=clips,
+        tags=[*model.vocabulary],
+        probabilities=probabilities,
+        truth=truth,
+        mean_auc=aucs.mean,
+        tag_scores=scores,
+    )
 
 
 def choose_query(model: StoredModel) -> str:
     """A question that the model can answer, by what training found."""
-    known = [tag for tag in model.report["tags"] if tag["auc"] is not None and tag["learnt"]]
-    known.sort(key=lambda tag: -tag["auc"])
-    best, *others = [tag["tag"] for tag in known] or model.vocabulary[:1]
-    return f'"{best}" AND NOT "{others[0]}"' if others else f'"{best}"'
+    learnt = [tag for tag in model.report.tags if tag.auc is not None and tag.learnt]
+    learnt.sort(key=lambda tag: -(tag.auc or 0))
+    best, *others = [tag.tag for tag in learnt] or model.vocabulary[:1]
+    if not others:
+        return f'"{best}"'
+    return f'"{best}" AND NOT "{others[0]}"'

@@ -11,10 +11,12 @@ from abc import abstractmethod
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import CancelledError, Executor, Future
+from contextlib import suppress
 from dataclasses import dataclass
 from queue import Empty, SimpleQueue
 from typing import Any, Generic, Self, TypeVar
 
+from harmonium import stopping
 from harmonium.errors import HarmoniumError, did_you_mean
 
 T = TypeVar("T")
@@ -22,6 +24,8 @@ Task = TypeVar("Task")
 Result = TypeVar("Result")
 
 ENGINES = ("processes", "serial")
+_CHECK_SECONDS = 0.2  # how often a runner that waits looks whether it should stop
+_CHECKS = 5  # after how many such looks it asks its engine, which may be on another machine
 
 
 class EngineError(HarmoniumError):
@@ -149,8 +153,9 @@ class Runner(Generic[Task, Result]):
     tried once more when no other is running, and its outcome is a `WorkerDied` only if that kills
     its worker, too. Every task has one outcome.
 
-    Leaving the context by an exception, such as Ctrl-C, ends the workers at once. An engine given
-    as an object, not by name, keeps running; its waiting tasks are cancelled.
+    Leaving the context by an exception ends the workers at once, such as the one that
+    `harmonium.stopping.check` raises here while tasks run. An engine given as an object, not by
+    name, keeps running; its waiting tasks are cancelled.
 
     >>> with Runner(abs, engine="serial") as runner:
     ...     _ = runner.submit(-3)
@@ -200,6 +205,7 @@ class Runner(Generic[Task, Result]):
 
     def submit(self, task: Task) -> Future[Result]:
         """Submit a task without waiting, even if the engine has more than it can use."""
+        stopping.check()
         future = self.engine.submit(self.function, task)
         self._under_way[future] = task
         future.add_done_callback(self._done.put)
@@ -225,8 +231,8 @@ class Runner(Generic[Task, Result]):
 
     def _wait(self) -> Future[Result]:
         while True:
-            try:
-                # The timeout is for systems on which an endless wait ignores Ctrl-C.
-                return self._done.get(timeout=1)
-            except Empty:
-                self.engine.check()
+            for _ in range(_CHECKS):
+                stopping.check()
+                with suppress(Empty):
+                    return self._done.get(timeout=_CHECK_SECONDS)
+            self.engine.check()

@@ -81,7 +81,7 @@ class Processes(Engine):
     def __init__(self, jobs: int, *, time_limit: float | None = None) -> None:
         here = current_process()
         if here.name == WORKER and getattr(here, "_inheriting", False):  # it imports the script
-            os._exit(UNGUARDED)  # without a traceback for each worker
+            sys.exit(UNGUARDED)  # without a traceback for each worker
         self.jobs = jobs
         self.time_limit = time_limit
         # Futures with their pickled function and arguments; None tells a thread to end.
@@ -288,7 +288,7 @@ def _end_with_parent() -> None:
     parent = parent_process()
     if parent is not None:
         wait([parent.sentinel])
-        os._exit(1)
+        os._exit(1)  # no other way ends a process in the middle of a C function
 
 
 def _answer(message: bytes) -> bytes:

@@ -3,19 +3,19 @@
 import hashlib
 import inspect
 import json
-import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Annotated, Any, Literal, cast
+from typing import Annotated, Any, Literal
 
 import numpy as np
 import polars as pl
 from pydantic import ConfigDict, Field, StrictInt
 
 from harmonium.arrays import Codes, Floats, Places
+from harmonium.data.coded import codes_in, encode
 from harmonium.data.datasets import Dataset, DatasetInfo, info, load
-from harmonium.data.tables import codes_in, encode
+from harmonium.data.triples import Triples
 from harmonium.engine import available_cores
 from harmonium.errors import DataError
 from harmonium.files import user_cache_folder
@@ -44,9 +44,11 @@ class DatasetSpec:
         """The most clips that the dataset can have, if known before it is read."""
         if self.name != GENERATED:
             return info(self.name).items
-        usual = inspect.signature(make_collection).parameters
-        sizes = {size: usual[size].default for size in ("n_tracks", "clips_per_track")}
-        return math.prod(self.options.get(size, default) for size, default in sizes.items())
+        parameters = inspect.signature(make_collection).parameters
+        n_clips = 1
+        for size in ("n_tracks", "clips_per_track"):
+            n_clips *= self.options.get(size, parameters[size].default)
+        return n_clips
 
     @property
     def has_triples(self) -> bool:
@@ -59,34 +61,35 @@ class DatasetSpec:
         return self.name == GENERATED or info(self.name).audio
 
 
-CATALOGUE = {
-    spec.label: spec
-    for spec in (
-        DatasetSpec(name="majorminer", label="majorminer-104", options={"features": "mfcc"}),
-        DatasetSpec(name="majorminer", label="majorminer-1022", options={"features": "all"}),
-        DatasetSpec(name="emotify", label="emotify", groups="track"),
-        DatasetSpec(name="msd", label="msd-50", n_tags=50, options={"n_tags": 50}),
-        DatasetSpec(name="msd", label="msd-70", n_tags=70, options={"n_tags": 70}),
-        DatasetSpec(name="msd", label="msd-100", n_tags=100, options={"n_tags": 100}),
-        DatasetSpec(name="hetrec-msd", label="hetrec-msd", n_tags=100),
-        *(
-            DatasetSpec(name=f"mulan:{name}", label=name, groups="item")
-            for name in ("cal500", "scene", "birds", "bibtex", "emotions", "yeast")
-        ),
-        DatasetSpec(name="4q", label="4q"),
-        DatasetSpec(name="gtzan", label="gtzan", groups="item"),
-        DatasetSpec(name="mturk", label="mturk", n_tags=77, groups="track"),
-        DatasetSpec(name="mturk", label="mturk-27", n_tags=27, groups="track"),
-        DatasetSpec(name="majmin", label="majmin", n_tags=77, groups="track"),
-        DatasetSpec(
-            name=GENERATED,
-            label="generated",
-            n_tags=40,
-            groups="track",
-            options={"n_tracks": 48, "clips_per_track": 3, "n_users": 60},
-        ),
-    )
-}
+_SPECS = (
+    DatasetSpec(name="majorminer", label="majorminer-104", options={"features": "mfcc"}),
+    DatasetSpec(name="majorminer", label="majorminer-1022", options={"features": "all"}),
+    DatasetSpec(name="emotify", label="emotify", groups="track"),
+    DatasetSpec(name="msd", label="msd-50", n_tags=50, options={"n_tags": 50}),
+    DatasetSpec(name="msd", label="msd-70", n_tags=70, options={"n_tags": 70}),
+    DatasetSpec(name="msd", label="msd-100", n_tags=100, options={"n_tags": 100}),
+    DatasetSpec(name="hetrec-msd", label="hetrec-msd", n_tags=100),
+    DatasetSpec(name="mulan:cal500", label="cal500", groups="item"),
+    DatasetSpec(name="mulan:scene", label="scene", groups="item"),
+    DatasetSpec(name="mulan:birds", label="birds", groups="item"),
+    DatasetSpec(name="mulan:bibtex", label="bibtex", groups="item"),
+    DatasetSpec(name="mulan:emotions", label="emotions", groups="item"),
+    DatasetSpec(name="mulan:yeast", label="yeast", groups="item"),
+    DatasetSpec(name="4q", label="4q"),
+    DatasetSpec(name="gtzan", label="gtzan", groups="item"),
+    DatasetSpec(name="mturk", label="mturk", n_tags=77, groups="track"),
+    DatasetSpec(name="mturk", label="mturk-27", n_tags=27, groups="track"),
+    DatasetSpec(name="majmin", label="majmin", n_tags=77, groups="track"),
+    DatasetSpec(
+        name=GENERATED,
+        label="generated",
+        n_tags=40,
+        groups="track",
+        options={"n_tracks": 48, "clips_per_track": 3, "n_users": 60},
+    ),
+)
+
+CATALOGUE = {spec.label: spec for spec in _SPECS}
 """The datasets that a recipe can name without describing them."""
 
 
@@ -113,7 +116,9 @@ class PreparedDataset:
                 f"features = '{group}' needs a dataset with audio, whose features are known to be "
                 "about timbre or rhythm: emotify or generated."
             )
-        return self.X[:, : self.n_timbre] if group == "timbre" else self.X[:, self.n_timbre :]
+        if group == "timbre":
+            return self.X[:, : self.n_timbre]
+        return self.X[:, self.n_timbre :]
 
     def smoothed(self, train: Places, *, seed: int) -> Floats:
         """(n_clips, n_tags) smoothed tags of the training clips; NaN for all other clips.
@@ -122,31 +127,47 @@ class PreparedDataset:
         """
         from harmonium.estimators import TagSmoother
 
-        data, triples, items = self.source, self.source.triples, self.source.items
+        triples = self.source.triples
         if triples is None:
             raise DataError(
-                f"'{data.name}' says how many people gave a tag but not who: there is nothing to "
-                "smooth. Use a dataset with triples, or leave smoothing out."
+                f"'{self.source.name}' says how many people gave a tag but not who: there is "
+                "nothing to smooth. Use a dataset with triples, or leave smoothing out."
             )
-        users, judged = triples.users.gather(triples.user), triples.items.gather(triples.item)
-        if data.seen is not None:
-            users, judged = data.seen["user"], data.seen["item"]
-        if data.name == "hetrec-msd":  # the tags are the artist's: one of the tracks stands for all
-            assert data.artists is not None
-            artist = encode(data.artists)[0]  # not by group: two spellings may have different tags
-            items = items.gather(np.unique(artist, return_index=True)[1][artist])
-        tracks = items if data.tracks is None else data.tracks
-        of_clips = items.gather(train)
-        items = of_clips.unique(maintain_order=True)
-        among = judged.is_in(items.implode())
+        item_of_clip = self._smoothed_items()
+        track_of_clip = item_of_clip if self.source.tracks is None else self.source.tracks
+        train_items = item_of_clip.gather(train)
+        train_tracks = track_of_clip.gather(train)
+        items = train_items.unique(maintain_order=True)
+        users, judged = self._judgements(triples)
+        in_training = judged.is_in(items.implode())
         smoother = TagSmoother(random_state=seed).fit(
             triples.select_tags(self.tags).select_items(items),
-            pairs=(users.filter(among), judged.filter(among)),
-            tracks=dict(zip(of_clips, tracks.gather(train), strict=True)),
+            pairs=(users.filter(in_training), judged.filter(in_training)),
+            tracks=dict(zip(train_items, train_tracks, strict=True)),
         )
         targets = np.full(self.Y.shape, np.nan, np.float32)
-        targets[train] = smoother.smooth(items).values[codes_in(of_clips, items)]
+        targets[train] = smoother.smooth(items).values[codes_in(train_items, items)]
         return targets
+
+    def _smoothed_items(self) -> pl.Series:
+        """The item of each clip whose tags are smoothed, (n_clips,).
+
+        In HetRec's join with the MSD, tags are the artist's, so that one of an artist's tracks
+        stands for all. Artists are not grouped: two spellings may have different tags.
+        """
+        items = self.source.items
+        if self.source.name == "hetrec-msd":
+            assert self.source.artists is not None
+            artist = encode(self.source.artists).codes
+            _, first_track = np.unique(artist, return_index=True)
+            items = items.gather(first_track[artist])
+        return items
+
+    def _judgements(self, triples: Triples) -> tuple[pl.Series, pl.Series]:
+        """The users and items of all pairs in which a user judged an item."""
+        if self.source.seen is not None:
+            return self.source.seen["user"], self.source.seen["item"]
+        return triples.users.gather(triples.user), triples.items.gather(triples.item)
 
 
 @lru_cache(maxsize=2)
@@ -161,11 +182,13 @@ def load_dataset(spec: DatasetSpec) -> PreparedDataset:
             "Lower 'min_positives'."
         )
     tags = labels.tags.gather(kept)
-    X, n_timbre = data.features, 0
+    X = data.features
+    n_timbre = 0
     if X is None:
         from harmonium.audio import FeatureParameters
 
-        X, n_timbre = _sound_features(data, engine="serial"), FeatureParameters().n_timbre
+        X = _sound_features(data, engine="serial")
+        n_timbre = FeatureParameters().n_timbre
     return PreparedDataset(
         X=X,
         Y=labels.values[:, kept],
@@ -210,7 +233,10 @@ def _source(spec: DatasetSpec, *, jobs: int = 1) -> Dataset:
             title="The generated collection",
             summary="Music, listeners and tags made by harmonium.synthetic.",
             files={},
-            **dict.fromkeys(("citation", "licence", "homepage", "how_to_get"), cast(Any, "")),
+            citation="",
+            licence="",
+            homepage="",
+            how_to_get="",
         ),
         items=collection.triples.items,
         counts=collection.triples.counts(),

@@ -39,9 +39,12 @@ class Arm:
         """What tells it from the others, in words."""
         parts = [self.dataset.label, self.model.name]
         parts += [f"{key} {value}" for key, value in self.settings.items()]
-        parts += ["smoothed"] * self.smoothing
-        parts += [f"{self.clips} clips"] * bool(self.clips)
-        parts += [self.features] * (self.features != "all")
+        if self.smoothing:
+            parts.append("smoothed")
+        if self.clips:
+            parts.append(f"{self.clips} clips")
+        if self.features != "all":
+            parts.append(self.features)
         return ", ".join(parts)
 
 
@@ -68,7 +71,9 @@ class Run:
     @property
     def place(self) -> tuple[int, int]:
         """Its test and validation folds; twice the test fold if all others validate in turn."""
-        return self.test_fold, self.test_fold if self.valid_fold is None else self.valid_fold
+        if self.valid_fold is None:
+            return self.test_fold, self.test_fold
+        return self.test_fold, self.valid_fold
 
     @cached_property
     def key(self) -> str:
@@ -130,21 +135,21 @@ def arms(recipe: Recipe) -> list[Arm]:
     Only tags whose givers are known can be smoothed, only features of sound have groups, and a
     small dataset has no large part.
     """
-    found = []
+    possible = []
     for dataset, model in itertools.product(recipe.datasets, recipe.models):
         # folds are not all of one size
-        most = 0.9 * (dataset.n_clips or math.inf) * (recipe.n_folds - 2) / recipe.n_folds
+        max_clips = 0.9 * (dataset.n_clips or math.inf) * (recipe.n_folds - 2) / recipe.n_folds
         for point in grid(recipe.vary):
-            own = {name: point.pop(name) for name in ARM_AXES}
-            arm = Arm(dataset=dataset, model=model, settings=point, **own)
+            axes = {name: point.pop(name) for name in ARM_AXES}
+            arm = Arm(dataset=dataset, model=model, settings=point, **axes)
             if (
                 dataset.label not in model.skip
                 and (dataset.has_triples or not arm.smoothing)
                 and (dataset.has_audio or arm.features == "all")
-                and arm.clips <= most
+                and arm.clips <= max_clips
             ):
-                found.append(arm)
-    return found
+                possible.append(arm)
+    return possible
 
 
 def fold_state(recipe: Recipe, arm: Arm, test_fold: int, results: Results) -> FoldState:
@@ -153,17 +158,31 @@ def fold_state(recipe: Recipe, arm: Arm, test_fold: int, results: Results) -> Fo
     Settings are chosen by the mean AUC over tags and the first ``search_folds`` validation folds,
     asked as ``search_known`` says; the test fold is not used.
     """
-    n_folds = recipe.n_folds
-    others: list[int | None] = [(test_fold + i) % n_folds for i in range(1, n_folds)]
-    others = [None] if recipe.cross_fit else others
-    axes = ("inference", "known", "n_folds", "seed", "search_known")
-    common: dict[str, Any] = {name: getattr(recipe, name) for name in axes}
-    common |= {name: getattr(arm, name) for name in ("dataset", *ARM_AXES)}
-    common |= {"model": arm.model.name, "estimator": arm.model.estimator, "test_fold": test_fold}
-    common["refit"] = arm.model.refit
+    others: list[int | None] = [None]
+    if not recipe.cross_fit:
+        others = [(test_fold + i) % recipe.n_folds for i in range(1, recipe.n_folds)]
 
     def runs_with(settings: dict[str, Any], folds: Sequence[int | None]) -> list[Run]:
-        return [Run(**common, settings=settings, valid_fold=fold) for fold in folds]
+        return [
+            Run(
+                dataset=arm.dataset,
+                model=arm.model.name,
+                estimator=arm.model.estimator,
+                settings=settings,
+                smoothing=arm.smoothing,
+                clips=arm.clips,
+                features=arm.features,
+                inference=recipe.inference,
+                known=recipe.known,
+                n_folds=recipe.n_folds,
+                test_fold=test_fold,
+                valid_fold=fold,
+                seed=recipe.seed,
+                search_known=recipe.search_known,
+                refit=arm.model.refit,
+            )
+            for fold in folds
+        ]
 
     settings = {**arm.model.settings, **arm.settings}
     stages: list[Stage] = []
@@ -207,11 +226,11 @@ def fold_states(recipe: Recipe, results: Results) -> Iterator[tuple[Arm, FoldSta
 
 def missing(recipe: Recipe, results: Results) -> list[Run]:
     """The runs that can be done now, each once, in the order of the recipe."""
-    found: dict[str, Run] = {}
+    runs: dict[str, Run] = {}
     for _, state in fold_states(recipe, results):
         for run in state.missing:
-            found.setdefault(run.key, run)
-    return list(found.values())
+            runs.setdefault(run.key, run)
+    return list(runs.values())
 
 
 def most_runs(recipe: Recipe, arm: Arm) -> int:

@@ -7,7 +7,7 @@ model's ``search`` lists grids that are searched one after another. See docs/exp
 import inspect
 import re
 import tomllib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from importlib import import_module
 from itertools import chain
@@ -48,13 +48,14 @@ FILE_KEYS = ("model", "dataset", "tests")  # keys of a file that are not fields 
 
 SKLEARN = "sklearn."
 MODELS = {
-    **dict.fromkeys(
-        (
-            *("DiscriminativeRBM", "GenerativeRBM", "MLPTagger", "LogisticTagger", "SVMTagger"),
-            *("ChainTagger", "CooccurrenceTagger", "NaiveBayesTagger"),
-        ),
-        "harmonium.estimators",
-    ),
+    "DiscriminativeRBM": "harmonium.estimators",
+    "GenerativeRBM": "harmonium.estimators",
+    "MLPTagger": "harmonium.estimators",
+    "LogisticTagger": "harmonium.estimators",
+    "SVMTagger": "harmonium.estimators",
+    "ChainTagger": "harmonium.estimators",
+    "CooccurrenceTagger": "harmonium.estimators",
+    "NaiveBayesTagger": "harmonium.estimators",
     f"{SKLEARN}MLPClassifier": "sklearn.neural_network",
     f"{SKLEARN}LogisticRegression": "sklearn.linear_model",
     f"{SKLEARN}ExtraTreesClassifier": "sklearn.ensemble",
@@ -73,7 +74,7 @@ class ArmAxes:
     features: tuple[Literal["all", "timbre", "rhythm"], ...] = ("all",)
 
 
-ARM_AXES = tuple(one.name for one in fields(ArmAxes))
+ARM_AXES = tuple(axis.name for axis in fields(ArmAxes))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -140,48 +141,71 @@ def parse_recipe(text: str, *, trusted: bool = False) -> Recipe:
         table = tomllib.loads(text)
     except (ValueError, RecursionError) as error:  # not TOML, too large a number, too deep
         raise DataError(f"This is not TOML: {error}.") from None
-    n_folds = table.get("n_folds", 5)
-    given: dict[str, Any] = {
-        "search_folds": n_folds - 1 if isinstance(n_folds, int) else 0,
-        "vary": {},
-    } | table
     try:
-        given["models"] = given.pop("model", [])
-        given["datasets"] = [
-            *(
-                _choice("a dataset of the catalogue", name, CATALOGUE)
-                for name in given.get("datasets", [])
-            ),
-            *({"label": entry.get("name", "")} | entry for entry in given.pop("dataset", [])),
-        ]
-        axes = {key: value for key, value in given["vary"].items() if key in ARM_AXES}
-        given = given | given.pop("tests", {})
-        given["vary"] = given["vary"] | vars(TypeAdapter(ArmAxes).validate_python(axes))
-        recipe = TypeAdapter(Recipe).validate_python(given)
+        recipe = TypeAdapter(Recipe).validate_python(_recipe_fields(table))
     except ValidationError as error:
         raise DataError(_in_words(error)) from None
     except (TypeError, AttributeError) as error:
         raise DataError(f"A table of this recipe is of the wrong form: {error}.") from None
+    _check_recipe(recipe)
+    if not trusted:
+        _check_models(recipe)
+    return recipe
+
+
+def _recipe_fields(table: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields of a `Recipe`, not yet checked, from the tables of a file."""
+    n_folds = table.get("n_folds", 5)
+    values: dict[str, Any] = {
+        "search_folds": n_folds - 1 if isinstance(n_folds, int) else 0,
+        "vary": {},
+        **table,
+    }
+    values["models"] = values.pop("model", [])
+    datasets = [
+        _choice("a dataset of the catalogue", name, CATALOGUE)
+        for name in values.get("datasets", [])
+    ]
+    for description in values.pop("dataset", []):
+        datasets.append({"label": description.get("name", "")} | description)
+    values["datasets"] = datasets
+    values |= values.pop("tests", {})
+    axes = {key: value for key, value in values["vary"].items() if key in ARM_AXES}
+    values["vary"] = values["vary"] | vars(TypeAdapter(ArmAxes).validate_python(axes))
+    return values
+
+
+def _check_recipe(recipe: Recipe) -> None:
+    """What no single field can say."""
     if not recipe.datasets:
         raise DataError("A recipe needs a dataset: datasets = [...], or a table [[dataset]].")
-    if recipe.search_folds >= n_folds:
-        raise DataError(f"'search_folds' must be at most {n_folds - 1}, one less than 'n_folds'.")
+    if recipe.search_folds >= recipe.n_folds:
+        raise DataError(
+            f"'search_folds' must be at most {recipe.n_folds - 1}, one less than 'n_folds'."
+        )
     if recipe.cross_fit and recipe.search_known != (0.0,):
         raise DataError("'search_known' must be [0.0] with 'cross_fit'.")
-    labels, names = [spec.label for spec in recipe.datasets], [spec.name for spec in recipe.models]
-    for what, values in (("dataset label", labels), ("model name", names)):
-        for value in values:
-            if values.count(value) > 1:
-                raise DataError(f"The {what} {value!r} occurs more than once. Give each its own.")
-    for model in () if trusted else recipe.models:
+    _check_distinct("dataset label", [dataset.label for dataset in recipe.datasets])
+    _check_distinct("model name", [model.name for model in recipe.models])
+
+
+def _check_distinct(what: str, values: Sequence[str]) -> None:
+    for value in values:
+        if values.count(value) > 1:
+            raise DataError(f"The {what} {value!r} occurs more than once. Give each its own.")
+
+
+def _check_models(recipe: Recipe) -> None:
+    """Whether estimators, their settings and skipped datasets exist."""
+    labels = dict.fromkeys(dataset.label for dataset in recipe.datasets)
+    varied = [key for key in recipe.vary if key not in ARM_AXES]
+    for model in recipe.models:
         _choice("an estimator", model.estimator, MODELS)
         for label in model.skip:
-            _choice("a dataset of the recipe", label, dict.fromkeys(labels))
-        varied = [key for key in recipe.vary if key not in ARM_AXES]
+            _choice("a dataset of the recipe", label, labels)
         _check_settings(model, model.settings, where=f"settings of model '{model.name}'")
         _check_settings(model, chain(*model.search), where=f"search of model '{model.name}'")
         _check_settings(model, varied, where="[vary]")
-    return recipe
 
 
 def model_class(estimator: str) -> Callable[..., Any]:
@@ -201,24 +225,38 @@ def _check_settings(model: ModelSpec, settings: Iterable[str], *, where: str) ->
 
 def _in_words(error: ValidationError) -> str:
     """What is wrong with the first bad value, and the most similar valid name."""
-    # A misspelt key is also missing: the misspelling says more.
-    first, *others = sorted(
-        error.errors(), key=lambda one: one["type"] != "unexpected_keyword_argument"
-    )
+    for problem in error.errors():
+        # A misspelt key is also missing: the misspelling says more.
+        if problem["type"] == "unexpected_keyword_argument":
+            return _misspelt_key(problem["loc"])
+    first, *others = error.errors()
     place = ".".join(map(str, first["loc"]))
-    said = [first["msg"], *(one["msg"] for one in others if one["input"] == first["input"])]
-    if first["type"] == "unexpected_keyword_argument":
-        key, parts = str(first["loc"][-1]), {"models": ModelSpec, "datasets": DatasetSpec}
-        known = [one.name for one in fields(parts.get(str(first["loc"][0]), Recipe))]
-        return f"'{place}' is not a key of a recipe.{did_you_mean(key, [*known, *FILE_KEYS])}"
+    value = first["input"]
+    messages = [first["msg"]]
+    messages += [problem["msg"] for problem in others if problem["input"] == value]
     allowed = re.findall("'(.*?)'", str(first.get("ctx", {}).get("expected", "")))
-    hint = did_you_mean(str(first["input"]), allowed)
-    return f"'{place}': {'. Or: '.join(said)}. Got {first['input']!r}.{hint}"
+    hint = did_you_mean(str(value), allowed)
+    return f"'{place}': {'. Or: '.join(messages)}. Got {value!r}.{hint}"
+
+
+def _misspelt_key(location: tuple[int | str, ...]) -> str:
+    """What to say about a key that does not exist."""
+    owner: type[ModelSpec | DatasetSpec | Recipe] = Recipe
+    if location[0] == "models":
+        owner = ModelSpec
+    elif location[0] == "datasets":
+        owner = DatasetSpec
+    known = [field.name for field in fields(owner)]
+    place = ".".join(map(str, location))
+    hint = did_you_mean(str(location[-1]), [*known, *FILE_KEYS])
+    return f"'{place}' is not a key of a recipe.{hint}"
 
 
 def _choice(what: str, value: Any, known: Mapping[str, Any]) -> Any:
     """What a name stands for."""
     if not isinstance(value, str) or value not in known:
         hint = did_you_mean(str(value), known)
-        raise DataError(f"{value!r} is not {what}.{hint} Known are {', '.join(sorted(known))}.")
+        raise DataError(
+            f"{value!r} is not {what}.{hint} The known ones are {', '.join(sorted(known))}."
+        )
     return known[value]

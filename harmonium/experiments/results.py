@@ -16,17 +16,19 @@ from contextlib import contextmanager
 from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
 
 from harmonium.errors import DataError
-from harmonium.experiments.plan import Run, fold_states, most_runs
+from harmonium.experiments.plan import FoldState, Run, fold_states, most_runs
 from harmonium.experiments.recipe import Recipe, parse_recipe
 from harmonium.files import try_lock, write_atomically
 
-RECIPE, RESULTS, MEASUREMENTS = "recipe.toml", "results.jsonl", "measurements.jsonl"
+RECIPE = "recipe.toml"
+RESULTS = "results.jsonl"
+MEASUREMENTS = "measurements.jsonl"
 
 StoredLines = dict[str, dict[str, Any]]  # run key -> the line of that run
 
@@ -51,9 +53,8 @@ class ResultStore:
 
     def finish(self) -> None:
         """Sort the files by run, atomically."""
-        for name, lines in ((RESULTS, self.results), (MEASUREMENTS, self.measurements)):
-            content = b"".join(_line(lines[key]) for key in sorted(lines))
-            write_atomically(self.folder / name, content)
+        write_atomically(self.folder / RESULTS, _sorted_lines(self.results))
+        write_atomically(self.folder / MEASUREMENTS, _sorted_lines(self.measurements))
 
 
 @contextmanager
@@ -69,7 +70,15 @@ def open_results(folder: Path, recipe_text: str) -> Iterator[ResultStore]:
         yield ResultStore(folder)
 
 
-def read_results(folder: str | Path) -> tuple[Recipe, StoredLines, StoredLines]:
+class StoredResults(NamedTuple):
+    """What a folder of results holds."""
+
+    recipe: Recipe
+    results: StoredLines
+    measurements: StoredLines
+
+
+def read_results(folder: str | Path) -> StoredResults:
     """The recipe, the results and the measurements in a folder, checked; nothing is changed."""
     folder = Path(folder)
     if not (folder / RECIPE).is_file():
@@ -79,7 +88,8 @@ def read_results(folder: str | Path) -> tuple[Recipe, StoredLines, StoredLines]:
         )
     try:
         text = (folder / RECIPE).read_text(encoding="utf-8")
-        results, measurements = (_read(folder / name)[0] for name in (RESULTS, MEASUREMENTS))
+        results, _ = _read(folder / RESULTS)
+        measurements, _ = _read(folder / MEASUREMENTS)
     except (OSError, UnicodeDecodeError) as error:
         raise DataError(f"{folder} cannot be read as results: {error}.") from None
     try:
@@ -92,13 +102,14 @@ def read_results(folder: str | Path) -> tuple[Recipe, StoredLines, StoredLines]:
             "Let 'harmonium experiment run' finish some runs first."
         )
     for key, line in results.items():
-        auc, tests = line.get("valid_auc"), line.get("tests")
-        if not isinstance(auc, int | float) or not isinstance(tests, list):
+        has_auc = isinstance(line.get("valid_auc"), int | float)
+        has_tests = isinstance(line.get("tests"), list)
+        if not has_auc or not has_tests:
             raise DataError(
                 f"The result of run '{key}' is damaged: it needs a number 'valid_auc' and a list "
                 f"'tests'. Remove its line from {RESULTS} and do that run again."
             )
-    return recipe, results, measurements
+    return StoredResults(recipe, results, measurements)
 
 
 def _repair(path: Path) -> StoredLines:
@@ -128,6 +139,10 @@ def _read(path: Path) -> tuple[StoredLines, int]:
     return lines, whole
 
 
+def _sorted_lines(lines: StoredLines) -> bytes:
+    return b"".join(_line(lines[key]) for key in sorted(lines))
+
+
 def _line(content: dict[str, Any]) -> bytes:
     return json.dumps(content, sort_keys=True, allow_nan=False).encode() + b"\n"
 
@@ -145,19 +160,16 @@ def progress(recipe: Recipe, store: ResultStore) -> pl.DataFrame:
     Its columns: the most runs that it takes (total), those that ended (done), their mean seconds,
     and the mean AUC over tags and finished test folds; null if there is none yet.
     """
-    parts = ("seconds", "test_seconds", "smoothing_seconds")
     rows = []
     for arm, state in fold_states(recipe, store.results):
-        measured = [store.measurements.get(run.key, {}) for run in state.done]
-        tests = [store.results[run.key]["tests"][0]["auc"] for run in state.final if state.finished]
         rows.append(
             {
                 "dataset": arm.dataset.label,
                 "model": arm.model.name,
                 "total": most_runs(recipe, arm) // recipe.n_folds,
                 "done": len(state.done),
-                "seconds": [sum(one[p] for p in parts) for one in measured if "seconds" in one],
-                "auc": float(np.nanmean(np.array(tests, dtype=float))) if tests else None,
+                "seconds": _seconds_of_runs(state, store),
+                "auc": _mean_auc(state, store),
             }
         )
     columns: dict[str, Any] = {"seconds": pl.List(pl.Float64), "auc": pl.Float64}
@@ -167,3 +179,22 @@ def progress(recipe: Recipe, store: ResultStore) -> pl.DataFrame:
         .agg(pl.sum("total", "done"), pl.col("seconds").explode().mean(), pl.mean("auc"))
         .with_columns(done=pl.min_horizontal("done", "total"))
     )
+
+
+def _seconds_of_runs(state: FoldState, store: ResultStore) -> list[float]:
+    """What each finished run took in all, if it was measured."""
+    totals = []
+    for run in state.done:
+        measured = store.measurements.get(run.key, {})
+        if "seconds" in measured:
+            parts = ("seconds", "test_seconds", "smoothing_seconds")
+            totals.append(sum(measured[part] for part in parts))
+    return totals
+
+
+def _mean_auc(state: FoldState, store: ResultStore) -> float | None:
+    """The mean AUC of a finished test fold, as its runs predict by default."""
+    if not state.finished:
+        return None
+    aucs = [store.results[run.key]["tests"][0]["auc"] for run in state.final]
+    return float(np.nanmean(np.array(aucs, dtype=float)))

@@ -16,25 +16,24 @@ from numpy.typing import NDArray
 from builtin_model.corpus import Corpus, Floats
 from builtin_model.vocabulary import FEATURE, shared_vocabulary
 from harmonium.estimators import DiscriminativeRBM, LogisticTagger
-from harmonium.estimators.calibration import matching_thresholds
-from harmonium.estimators.model_files import rounded_to_half, sigmoid, to_bytes
+from harmonium.estimators.model_files import rounded_to_half, to_bytes
+from harmonium.estimators.validation import matching_thresholds
 from harmonium.evaluation import reliability
-from harmonium.library.learning.fitting import (
-    UNREACHABLE,
+from harmonium.library.learning.scores import (
     choose_thresholds,
     curves_to_arrays,
     make_curves,
     score_tags,
 )
-from harmonium.library.tagger import (
-    BUILTIN,
+from harmonium.library.model import USUAL_PRECISION
+from harmonium.library.model.builtin import BUILTIN
+from harmonium.library.model.model_file import MUSIC, VALUES
+from harmonium.library.model.precision import (
     MIN_EFFECTIVE,
-    MUSIC,
-    USUAL_PRECISION,
-    VALUES,
     PrecisionCurve,
     threshold_for,
 )
+from harmonium.logistic import sigmoid
 
 EXTRACTOR = "musicnn"
 SETTINGS: dict[str, Any] = {
@@ -121,8 +120,9 @@ class BuiltinModel:
     @property
     def thresholds(self) -> Floats:
         """(C,) the probability at which a clip gets a tag."""
-        found = [tag["threshold"] for tag in self.report["tags"][: len(self.model.tags_)]]
-        return np.array([UNREACHABLE if one is None else one for one in found], np.float32)
+        tags = self.report["tags"][: len(self.model.tags_)]
+        thresholds = [np.nan if tag["threshold"] is None else tag["threshold"] for tag in tags]
+        return np.array(thresholds, np.float32)
 
     def to_bytes(self) -> bytes:
         """The bytes of the model file."""
@@ -313,7 +313,7 @@ def unconfirmed(corpus: Corpus, P: Floats, curves: Sequence[PrecisionCurve]) -> 
 
 def _at_threshold(y: Floats, p: Floats, threshold: float) -> dict[str, Any]:
     """How many held-out clips reach a threshold, and the share that is right."""
-    if threshold == UNREACHABLE:
+    if np.isnan(threshold):
         return {"threshold": None, "reached": 0, "precision": None}
     reached = p >= threshold
     right = float(y[reached].mean()) if reached.any() else None
@@ -322,9 +322,9 @@ def _at_threshold(y: Floats, p: Floats, threshold: float) -> dict[str, Any]:
 
 def _written(curve: PrecisionCurve, learnt: bool) -> dict[str, Any]:
     """From where on the tag is right as often as `harmonium write` asks, and how many reach it."""
-    threshold = threshold_for(curve, USUAL_PRECISION) if learnt else UNREACHABLE
-    rank = curve.at(threshold)
-    if threshold == UNREACHABLE or rank is None:
+    threshold = threshold_for(curve, USUAL_PRECISION) if learnt else None
+    rank = None if threshold is None else curve.at(threshold)
+    if threshold is None or rank is None:
         return {"write_from": None, "written": 0}
     return {"write_from": threshold, "written": int(curve.chosen[rank])}
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import cache
 
 from harmonium.data.tag_names import normalise_tag
-from harmonium.library.tagger import BUILTIN_FILE
+from harmonium.library.model.builtin import BUILTIN_FILE
 
 FEATURE = "feature"  # the group of audio features, which are values, not tags
 GROUPS = ("genre", "mood", "instrument", "voice", "era", "sound", FEATURE)

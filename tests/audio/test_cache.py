@@ -10,11 +10,16 @@ import numpy as np
 import pytest
 from processes_in_tests import PATIENCE, end, start
 
-from harmonium.audio import extraction
-from harmonium.audio.extraction import FeatureCache, file_digest, file_status
+from harmonium.audio import cache as cache_module
+from harmonium.audio.cache import FeatureCache, FileStatus, file_digest, file_status
 from harmonium.errors import DataError
 
-OLD = (100, 1_600_000_000_123_456_789, 1_600_000_000_987_654_321, 42)
+OLD = FileStatus(
+    size=100,
+    modified=1_600_000_000_123_456_789,
+    changed=1_600_000_000_987_654_321,
+    inode=42,
+)
 DIGEST = bytes(range(32))
 NAME = os.fsdecode(b"/music/caf\xe9.wav")
 VECTOR = np.array([1.5, -0.0, 3e-38, 7e37], np.float32)
@@ -26,20 +31,35 @@ def cache(tmp_path):
         yield cache
 
 
-def test_by_path_and_status_or_by_content_and_recipe(cache, tmp_path):
+def test_a_file_by_its_path(cache):
+    cache.put(NAME, OLD, DIGEST, VECTOR)
+    assert cache.find_by_path(NAME, OLD).tobytes() == VECTOR.tobytes()
+    assert cache.find_by_path("/music/b.wav", OLD) is None
+
+
+@pytest.mark.parametrize("field", FileStatus._fields)
+def test_a_file_whose_status_has_changed(cache, field):
+    cache.put(NAME, OLD, DIGEST, VECTOR)
+    changed = OLD._replace(**{field: getattr(OLD, field) + 1})
+    assert cache.find_by_path(NAME, changed) is None
+
+
+def test_a_content_wherever_it_is(cache):
+    cache.put(NAME, OLD, DIGEST, VECTOR)
+    assert cache.find_by_content(DIGEST).tobytes() == VECTOR.tobytes()
+    assert cache.find_by_content(DIGEST[::-1]) is None
+
+
+def test_the_sizes_of_known_contents(cache):
     assert not cache.has_size(100)
     cache.put(NAME, OLD, DIGEST, VECTOR)
     assert cache.has_size(100)
     assert not cache.has_size(101)
-    known = cache.find_by_path(NAME, OLD)
-    assert known.tobytes() == VECTOR.tobytes()
-    for field in range(4):
-        changed = tuple(value + (k == field) for k, value in enumerate(OLD))
-        assert cache.find_by_path(NAME, changed) is None
-    assert cache.find_by_path("/music/b.wav", OLD) is None
-    assert cache.find_by_content(DIGEST).tobytes() == VECTOR.tobytes()
-    assert cache.find_by_content(DIGEST[::-1]) is None
-    with FeatureCache(tmp_path / "cache", "s") as other:  # another recipe
+
+
+def test_recipes_are_kept_apart(cache, tmp_path):
+    cache.put(NAME, OLD, DIGEST, VECTOR)
+    with FeatureCache(tmp_path / "cache", "s") as other:
         assert other.find_by_path(NAME, OLD) is None
         assert other.find_by_content(DIGEST) is None
         assert not other.has_size(100)
@@ -48,28 +68,45 @@ def test_by_path_and_status_or_by_content_and_recipe(cache, tmp_path):
     assert len(cache.find_by_path(NAME, OLD)) == 4
 
 
-def test_a_change_that_the_status_may_not_show_and_inodes_of_64_bits(cache, tmp_path, monkeypatch):
+def test_the_status_of_a_new_file_is_not_trusted(cache, tmp_path):
+    """It might not show another change."""
     (tmp_path / "new.wav").write_bytes(b"new")
     status = file_status(tmp_path / "new.wav")
-    assert file_digest(tmp_path / "new.wav") == hashlib.sha256(b"new").digest()
     cache.put("/music/new.wav", status, DIGEST, VECTOR)
     cache.put("/music/new.wav", status, DIGEST)
     assert cache.find_by_path("/music/new.wav", status) is None
     assert cache.find_by_content(DIGEST) is not None
+
+
+def test_the_digest_of_a_file(tmp_path):
+    (tmp_path / "new.wav").write_bytes(b"new")
+    assert file_digest(tmp_path / "new.wav") == hashlib.sha256(b"new").digest()
+
+
+def test_an_inode_of_64_bits(cache, tmp_path, monkeypatch):
     values = list(tmp_path.stat())
     values[1] = (1 << 64) - 7
     monkeypatch.setattr(os, "stat", lambda path: os.stat_result(values))
-    cache.put("/a", (*OLD[:3], file_status("/a")[3]), DIGEST, VECTOR)
-    assert cache.find_by_path("/a", (*OLD[:3], -7)) is not None
+    inode = file_status("/a").inode
+    assert inode == -7
+    cache.put("/a", OLD._replace(inode=inode), DIGEST, VECTOR)
+    assert cache.find_by_path("/a", OLD._replace(inode=-7)) is not None
 
 
-def test_folders_and_files_that_cannot_be_used(cache, tmp_path, monkeypatch):
+def test_a_folder_that_is_a_file(tmp_path):
     (tmp_path / "file").touch()
+    with pytest.raises(DataError, match=r"features.sqlite cannot be used: .* Name another"):
+        FeatureCache(tmp_path / "file", "r")
+
+
+def test_a_file_that_is_no_database(tmp_path):
     (tmp_path / "features.sqlite").write_bytes(b"not a database, though long enough" * 100)
-    for folder in (tmp_path / "file", tmp_path):
-        with pytest.raises(DataError, match=r"features.sqlite cannot be used: .* Name another"):
-            FeatureCache(folder, "r")
-    monkeypatch.setattr(extraction, "CACHE_FORMAT", 0)
+    with pytest.raises(DataError, match=r"features.sqlite cannot be used: .* Name another"):
+        FeatureCache(tmp_path, "r")
+
+
+def test_a_cache_of_a_newer_version(cache, tmp_path, monkeypatch):
+    monkeypatch.setattr(cache_module, "CACHE_FORMAT", 0)
     with pytest.raises(DataError, match="newer version"):
         FeatureCache(tmp_path / "cache", "r")
 

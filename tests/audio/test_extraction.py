@@ -8,17 +8,16 @@ import numpy as np
 import odd_extractors as odd
 import polars as pl
 import pytest
-import soundfile
 from odd_extractors import CRASHES, HANGS, Counting, write_level, write_levels
 from processes_in_tests import wait_until
-from sound_files import RATE
 
+from harmonium.audio import cache as cache_module
 from harmonium.audio import extraction
+from harmonium.audio.cache import FeatureCache, file_status
 from harmonium.audio.extraction import (
-    PLACES,
     Extraction,
+    KnownFile,
     extract_files,
-    features_over_time,
     iterate_files,
     write_features,
 )
@@ -32,7 +31,7 @@ LEVELS = odd.extractor(odd.mean_level)
 @pytest.fixture(autouse=True)
 def stamps_count_at_once(monkeypatch):
     """Files made by tests are too new for their stamps to be trusted otherwise."""
-    monkeypatch.setattr(extraction, "SETTLED_NS", 0)
+    monkeypatch.setattr(cache_module, "SETTLED_NS", 0)
 
 
 @pytest.fixture
@@ -60,10 +59,7 @@ class TestMatrix:
         good = write_levels(tmp_path / "good", [0.1, 0.2])
         (tmp_path / "empty.wav").touch()
         paths = [tmp_path / "empty.wav", good[0], tmp_path / "none.wav", good[1]]
-        options, calls = {"jobs": 2, "cache": tmp_path / "cache"}, []
-        progress = lambda *call: calls.append(call)  # noqa: E731
-        done = extract_files(paths, extractor=LEVELS, **options, progress=progress)
-        assert calls == [(1, 4), (2, 4), (3, 4), (4, 4)]
+        done = extract_files(paths, extractor=LEVELS, jobs=2, cache=tmp_path / "cache")
         assert (done.rows.tolist(), done.n_cached) == ([1, 3], 0)
         assert done.features.shape == (2, 2)
         np.testing.assert_allclose(done.features[:, 0], [0.1, 0.2], atol=1e-4)
@@ -72,13 +68,22 @@ class TestMatrix:
             str(paths[2]): "cannot be opened: No such file or directory.",
         }
 
+    def test_progress_counts_the_files(self, tmp_path):
+        paths = write_levels(tmp_path, [0.1, 0.2])
+        calls = []
+        extract_files(
+            paths, extractor=LEVELS, engine="serial", progress=lambda *call: calls.append(call)
+        )
+        assert calls == [(1, 2), (2, 2)]
+
 
 class TestCache:
     def test_a_changed_file_is_done_again(self, tmp_path, counted):
         a, b = write_levels(tmp_path, [0.1, 0.2])
         function, extract = counted()
         extract(a, b)
-        before, probe = a.stat(), tmp_path / "probe"
+        before = a.stat()
+        probe = tmp_path / "probe"
 
         def later():  # the file system's clock goes in steps
             probe.touch()
@@ -92,7 +97,7 @@ class TestCache:
         assert (function.calls, done.n_cached) == (3, 1)
         np.testing.assert_allclose(done.features[:, 0], [0.4, 0.2], atol=1e-4)
 
-    def test_renamed_copied_and_touched_files_are_known(self, tmp_path, counted):
+    def test_files_that_moved_are_known(self, tmp_path, counted):
         a, b, c = write_levels(tmp_path, [0.1, 0.2, 0.3])
         function, extract = counted()
         first, again = extract(a, b, c), extract(a, b, c)
@@ -106,9 +111,9 @@ class TestCache:
         assert done.features.tobytes() == first.features.tobytes()
         # From now on, they are known by their new names, without reading them.
         recipe = f"{odd.extractor(function).version}; from the middle"
-        with extraction.FeatureCache(tmp_path / "cache", recipe) as cache:
+        with FeatureCache(tmp_path / "cache", recipe) as cache:
             for path in (renamed, copied, c):
-                assert cache.find_by_path(str(path), extraction.file_status(path)) is not None
+                assert cache.find_by_path(str(path), file_status(path)) is not None
 
     @pytest.mark.parametrize("change", [{}, {"seconds": 0.1}, {"revision": "2"}, {"name": "even"}])
     def test_other_settings_are_computed_anew(self, tmp_path, counted, change):
@@ -119,7 +124,7 @@ class TestCache:
         assert extract(*paths, **changed or {"start": 0.01}).n_cached == 0
         assert function.calls == 4
 
-    def test_vectors_of_another_length_and_failures_are_not_kept(self, tmp_path, counted):
+    def test_failures_are_not_kept(self, tmp_path, counted):
         path = write_level(tmp_path / "a.wav", 0.1)
         function, extract = counted()
         extract(path)
@@ -131,8 +136,8 @@ class TestCache:
     def test_a_digest_of_a_file_that_is_another_now_is_not_used(self, tmp_path):
         options = {"extractor": LEVELS, "engine": "serial", "cache": tmp_path / "cache"}
         for path in write_levels(tmp_path, [0.1, 0.2]):
-            status = extraction.file_status(path)
-            was = (str(path), b"sound", status[0], status[1] - 1)
+            status = file_status(path)
+            was = KnownFile(str(path), b"sound", status.size, status.modified - 1)
             (found,) = iterate_files([was], **options)
             assert not found.cached
 
@@ -156,11 +161,16 @@ class TestTrouble:
         assert reasons(done) == {str(paths[1]): reason}
 
     def test_a_file_that_vanishes_while_it_is_read(self, tmp_path, monkeypatch, counted):
-        a, b, c = write_levels(tmp_path, [0.1, 0.2, 0.3])
+        a, b = write_levels(tmp_path, [0.1, 0.2])
         _, extract = counted(then=lambda calls: a.unlink(missing_ok=True))
         done = extract(a, b)
         assert reasons(done) == {str(a): "cannot be read: No such file or directory."}
         assert done.paths == (str(b),)
+
+    def test_a_file_that_vanishes_after_it_was_read(self, tmp_path, monkeypatch, counted):
+        b, c = write_levels(tmp_path, [0.2, 0.3])
+        _, extract = counted()
+        extract(b)
 
         def digest_and_vanish(path, real=extraction.file_digest):
             digest = real(path)
@@ -185,17 +195,23 @@ class TestTrouble:
 
     def test_a_file_that_keeps_changing(self, tmp_path, counted):
         path = write_level(tmp_path / "a.wav", 0.1)
-        then = lambda calls: write_level(path, 0.1, seconds=0.3 + calls / 100)  # noqa: E731
+
+        def then(calls):
+            write_level(path, 0.1, seconds=0.3 + calls / 100)
+
         function, extract = counted(then=then)
         assert reasons(extract(path)) == {str(path): "changed while it was read, 3 times."}
         assert function.calls == 3
 
-    def test_an_extractor_that_cannot_be_sent_or_loaded_by_the_workers(self, tmp_path):
+    def test_an_extractor_that_cannot_be_sent_to_the_workers(self, tmp_path):
         path = write_level(tmp_path / "a.wav", 0.1)
         local = odd.extractor(lambda samples, rate: odd.mean_level(samples, rate))
         with pytest.raises(EngineError, match="'odd' cannot be sent to other processes"):
             extract_files([path], extractor=local, jobs=1)
         assert extract_files([path], extractor=local, engine="serial").paths
+
+    def test_an_extractor_that_the_workers_cannot_load(self, tmp_path):
+        path = write_level(tmp_path / "a.wav", 0.1)
         with pytest.raises(EngineError, match="no module named 'only_here'"):
             extract_files([path], extractor=odd.extractor(odd.OnlyHere()), jobs=1)
 
@@ -214,8 +230,15 @@ NAMES = ("timbre: mean, MFCC 0", "[μ], two; three", "plain")
 def some_features(paths):
     X = np.random.default_rng(0).normal(size=(len(paths), 3)).astype(np.float32)
     X[:1] = [1e-38, -3.4e38, 1 / 3]
-    heads = np.zeros((len(paths), 0))
-    return Extraction(X, tuple(paths), np.arange(len(paths)), NAMES, (), 0, heads)
+    return Extraction(
+        features=X,
+        paths=tuple(paths),
+        rows=np.arange(len(paths)),
+        feature_names=NAMES,
+        failures=(),
+        n_cached=0,
+        heads=np.zeros((len(paths), 0)),
+    )
 
 
 @pytest.mark.parametrize("ending", [".parquet", ".csv", ".PARQUET", ".npz"])
@@ -226,11 +249,15 @@ def test_tables_to_the_bit(tmp_path, ending, paths):
     write_features(file, done)
     if ending == ".npz":
         with np.load(file) as data:
-            names, columns, X = data["path"], data["columns"], data["X"]
+            names = data["path"]
+            columns = data["columns"]
+            X = data["X"]
     else:
         frame = pl.read_csv(file) if ending == ".csv" else pl.read_parquet(file)
-        names, (first, *columns), X = frame["path"], frame.columns, frame.drop("path").to_numpy()
+        first, *columns = frame.columns
         assert first == "path"
+        names = frame["path"]
+        X = frame.drop("path").to_numpy()
     assert tuple(names) == done.paths
     assert tuple(columns) == NAMES
     assert X.astype(np.float32).tobytes("C") == done.features.tobytes()
@@ -245,25 +272,3 @@ def test_names_that_are_not_utf8(tmp_path):
     frame = pl.read_parquet(tmp_path / "features.parquet")
     assert frame.columns == ["path", "path_bytes", *NAMES]
     assert frame["path_bytes"].to_list() == [os.fsencode(path) for path in done.paths]
-
-
-def test_places_over_time_are_the_middles_of_equal_parts_and_are_heard_once(tmp_path):
-    function = Counting()
-    extractor = odd.extractor(function)
-    levels = np.repeat(np.arange(1, 2 * PLACES + 1) / 100, round(0.2 * RATE))  # 12 s
-    soundfile.write(tmp_path / "a.wav", levels.astype(np.float32), RATE, subtype="FLOAT")
-    options = {"cache": tmp_path / "cache", "key": "abc"}
-    times, X = features_over_time(tmp_path / "a.wav", extractor, **options)
-    np.testing.assert_allclose(times[:, 0], 0.1 + 0.4 * np.arange(PLACES), atol=1e-3)
-    np.testing.assert_allclose(times[:, 1] - times[:, 0], 0.2, atol=1e-3)
-    np.testing.assert_allclose(X[:, 0], (2 * np.arange(PLACES) + 1.5) / 100, atol=1e-3)
-    assert function.calls == PLACES
-    again = features_over_time(tmp_path / "a.wav", extractor, **options)
-    np.testing.assert_array_equal(again[1], X)
-    assert function.calls == PLACES
-    next((tmp_path / "cache").rglob("*.npy")).write_bytes(b"damaged")
-    np.testing.assert_array_equal(
-        features_over_time(tmp_path / "a.wav", extractor, **options)[1], X
-    )
-    short = features_over_time(write_level(tmp_path / "b.wav", 0.5), extractor, cache=tmp_path)
-    assert len(short[0]) == 1  # 0.25 s

@@ -33,15 +33,18 @@ def test_up_to_five_patches_are_contiguous_from_the_start():
     assert firsts(15 * 16_000) == [musicnn.PATCH_FRAMES * k for k in range(5)]
     assert firsts(None) == [musicnn.PATCH_FRAMES * k for k in range(5)]
     assert firsts(4 * PATCH, start=256) == [1 + musicnn.PATCH_FRAMES * k for k in range(4)]
-    # Of a longer sound, five lie in the middle of equal parts.
-    found = np.array(firsts(100 * PATCH)) / musicnn.PATCH_FRAMES
-    assert found.tolist() == [10, 30, 50, 70, 90]
-    found = np.array(firsts(6 * PATCH)) / musicnn.PATCH_FRAMES
-    assert found.tolist() == [0, 1, 3, 4, 5]
+
+
+@pytest.mark.parametrize(
+    ("n_patches", "chosen"), [(100, [10, 30, 50, 70, 90]), (6, [0, 1, 3, 4, 5])]
+)
+def test_of_a_longer_sound_five_lie_in_the_middle_of_equal_parts(n_patches, chosen):
+    patches = np.array(firsts(n_patches * PATCH)) / musicnn.PATCH_FRAMES
+    assert patches.tolist() == chosen
 
 
 @pytest.mark.long  # librosa's first spectrum compiles for 20 s
-def test_the_spectrum_is_that_of_librosa_centred_and_padded():
+def test_the_spectrum_is_librosas():
     sound = timed_noise(7, 16_000)[:, 0]
     frames = librosa_frames(sound)
     windows = decode_windows((sound, 16_000), musicnn.Patches(), rate=16_000)
@@ -71,9 +74,12 @@ def test_a_file_of_any_length(seconds, tmp_path):
     assert np.all((heard[400:] > 0) & (heard[400:] < 1))
 
 
-def test_other_rates_and_no_sound():
+def test_another_rate_is_refused():
     with pytest.raises(DataError, match="musicnn needs 16000 samples per second, got 8000"):
         musicnn.listen(np.zeros(1000, np.float32), 8000)
+
+
+def test_a_sound_without_a_frame_is_refused():
     with pytest.raises(DataError, match="at least 512 samples"):
         musicnn.log_mel_patches(np.zeros(100, np.float32))
 
@@ -121,10 +127,10 @@ def tensors():
 @pytest.mark.parametrize("name", musicnn.NETWORKS)
 def test_the_network_is_that_of_direct_convolutions(name, n_frames, tensors):
     patch = PATCHES[0, :n_frames]
-    found = musicnn.Network(tensors[name])(patch)
+    outputs = musicnn.Network(tensors[name])(patch)
     hidden, probabilities = directly(tensors[name], patch)
-    np.testing.assert_allclose(found[0], hidden, rtol=0, atol=1e-5 * np.abs(hidden).max())
-    np.testing.assert_allclose(found[1], probabilities, rtol=0, atol=1e-5)
+    np.testing.assert_allclose(outputs.hidden, hidden, rtol=0, atol=1e-5 * np.abs(hidden).max())
+    np.testing.assert_allclose(outputs.heads, probabilities, rtol=0, atol=1e-5)
 
 
 def sound():
@@ -136,7 +142,7 @@ def sound():
     return (0.1 * tones + 0.01 * noise).astype(np.float32)
 
 
-def test_a_sound_is_heard_as_by_librosa_and_tensorflow():
+def test_a_sound_is_heard_as_by_the_original():
     """TensorFlow's weights are not rounded: `python benchmarks/musicnn_speed.py --fixture FILE`."""
     with np.load(HELPERS / "samples" / "musicnn_by_tensorflow.npz") as file:
         by_tensorflow = dict(file)

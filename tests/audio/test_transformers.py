@@ -71,13 +71,17 @@ def test_files_and_samples_in_any_container(kind, paths, expected):
     np.testing.assert_allclose(features, expected[:3], rtol=1e-5, atol=1e-5)
 
 
-def test_it_needs_no_fit_and_processes_give_the_same_bits(paths, expected):
+def test_no_clips(paths):
     assert AudioFeatures().fit(paths).transform([]).shape == (0, 389)
-    for n_jobs in (None, 2):
-        assert AudioFeatures(n_jobs=n_jobs).transform(paths).tobytes() == expected.tobytes()
 
 
-def test_samples_are_resampled_and_cut_like_files(tmp_path):
+@pytest.mark.parametrize("n_jobs", [None, 2])
+def test_processes_give_the_same_bits(paths, expected, n_jobs):
+    """Nothing was fitted, which is not needed."""
+    assert AudioFeatures(n_jobs=n_jobs).transform(paths).tobytes() == expected.tobytes()
+
+
+def test_samples_are_treated_like_files(tmp_path):
     samples = music(14)
     path = write_sndfile(tmp_path / "a.wav", samples[:, None], 16_000, subtype="FLOAT")
     found = AudioFeatures(rate=16_000).transform([samples])
@@ -100,20 +104,28 @@ def test_any_extractor_fits_in(paths, monkeypatch):
     assert AudioFeatures(own, n_jobs=2).transform(paths[:4]).shape == (4, 2)
 
 
-def test_all_bad_files_are_listed_in_one_error_or_become_rows_of_nan(paths, tmp_path, expected):
+@pytest.fixture
+def some_bad(paths, tmp_path):
+    """Five files, of which the first and the third can be used."""
     (tmp_path / "text.mp3").write_text("words\n" * 500)
     short = write_sndfile(tmp_path / "short.wav", music(1)[:5000, None], RATE)
-    given = [paths[0], tmp_path / "text.mp3", paths[1], tmp_path / "none.wav", short]
+    return [paths[0], tmp_path / "text.mp3", paths[1], tmp_path / "none.wav", short]
+
+
+def test_all_bad_files_are_listed_in_one_error(some_bad):
     with pytest.raises(AudioError) as error:
-        AudioFeatures().transform(given)
+        AudioFeatures().transform(some_bad)
     first, text, none, too_short, last = str(error.value).splitlines()
     assert first == "3 of 5 clips cannot be used:"
     assert "text.mp3" in text
     assert "No such file" in none
     assert "must last at least 1.00 s" in too_short
     assert "on_error='nan'" in last
+
+
+def test_bad_files_become_rows_of_nan(some_bad, expected):
     with pytest.warns(DataWarning, match=r"3 of 5 clips cannot be used:\n'.*text\.mp3'"):
-        features = AudioFeatures(on_error="nan").transform(given)
+        features = AudioFeatures(on_error="nan").transform(some_bad)
     assert (features[[0, 2]] == expected[:2]).all()
     assert np.isnan(features[[1, 3, 4]]).all()
 
@@ -159,6 +171,9 @@ def test_other_input_is_refused(given, message):
 def test_parameters_are_checked(options):
     with pytest.raises(ValueError, match="parameter of AudioFeatures must be"):
         AudioFeatures(**options).fit()
+
+
+def test_an_unknown_extractor():
     with pytest.raises(DataError, match="There is no extractor 'paprika'"):
         AudioFeatures("paprika").fit()
 
@@ -188,7 +203,7 @@ def test_scikit_learn_checks_the_normaliser():
     assert skipped in ([], ["check_array_api_input"])
 
 
-def test_dimensions_are_standardised_or_0_where_constant_then_clips_are_of_unit_norm():
+def test_dimensions_are_standardised_then_clips_get_unit_norm():
     X = np.random.default_rng(0).normal(5, [1, 10, 0.1], size=(50, 3))
     normaliser = ClipNormaliser().fit(X)
     scaled = (X - X.mean(axis=0)) / X.std(axis=0)
@@ -198,6 +213,9 @@ def test_dimensions_are_standardised_or_0_where_constant_then_clips_are_of_unit_
     np.testing.assert_allclose(normaliser.scale_, X.std(axis=0))
     # whatever else is transformed with it
     np.testing.assert_array_equal(normaliser.transform(X[:1]), normaliser.transform(X)[:1])
+
+
+def test_a_constant_dimension_becomes_0():
     X = np.array([[1.0, 0.1, 2.0], [2.0, 0.1, 1.0], [4.0, 0.1, 3.0]])
     normaliser = ClipNormaliser().fit(X)
     assert normaliser.scale_[1] == np.inf
@@ -221,7 +239,7 @@ def test_every_clip_has_norm_1_or_is_0(X):
     assert ((np.abs(norms - 1) < 1e-9) | (norms == 0)).all()
 
 
-def test_single_precision_stays_single_and_loses_nothing_to_it():
+def test_single_precision_loses_nothing():
     X = np.random.default_rng(0).normal(1e4, 1, size=(200, 5))
     X32 = X.astype(np.float32)
     out = ClipNormaliser().fit_transform(X32)

@@ -18,7 +18,7 @@ from harmonium.data import artist_key, datasets
 from harmonium.data.datasets import Dataset
 from harmonium.data.datasets.dataset import DIGESTS
 from harmonium.data.datasets.loaders import SIZES
-from harmonium.data.datasets.mulan import read_arff
+from harmonium.data.datasets.mulan import Attribute, read_arff
 from harmonium.errors import DataError, DatasetNotFoundError, DataWarning
 
 
@@ -40,7 +40,7 @@ def rows_of(data):
 class TestContract:
     """What holds for every dataset."""
 
-    def test_items_counts_and_tags_are_named_once_and_aligned(self, data):
+    def test_counts_belong_to_the_items(self, data):
         assert len(data) == data.items.n_unique() > 0
         assert data.items.null_count() == 0
         assert data.counts.items.equals(data.items)
@@ -58,7 +58,7 @@ class TestContract:
         with pytest.raises(ValueError, match="read-only"):
             data.features[0, 0] = 1
 
-    def test_triples_are_aligned_and_give_the_counts(self, data):
+    def test_triples_give_the_counts(self, data):
         if data.triples is not None:
             assert data.triples.items.equals(data.items)
             again = data.triples.counts()
@@ -85,23 +85,28 @@ class TestContract:
         totals = dict(zip(data.tags, data.counts.matrix.sum(axis=0), strict=True))
         assert [totals[tag] for tag in tags] == sorted(totals.values(), reverse=True)[:2]
 
-    def test_groups_have_a_label_for_each_item(self, data):
-        for by, labels in [("track", data.tracks), ("artist", data.artists)]:
-            if labels is None:
-                with pytest.raises(DataError, match=f"which {by}"):
-                    data.groups(by)
-                continue
-            assert labels.null_count() == 0
-            groups = data.groups(by)
-            keys = [artist_key(name) if by == "artist" else name for name in labels]
-            same_label = [[key == other for other in keys] for key in keys]
-            np.testing.assert_array_equal(groups[:, None] == groups, same_label)
+    @pytest.mark.parametrize("by", ["track", "artist"])
+    def test_groups_have_a_label_for_each_item(self, data, by):
+        labels = data.tracks if by == "track" else data.artists
+        if labels is None:
+            with pytest.raises(DataError, match=f"which {by}"):
+                data.groups(by)
+            return
+        assert labels.null_count() == 0
+        groups = data.groups(by)
+        keys = [artist_key(name) if by == "artist" else name for name in labels]
+        same_label = [[key == other for other in keys] for key in keys]
+        np.testing.assert_array_equal(groups[:, None] == groups, same_label)
+
+    def test_each_item_is_a_group_of_its_own(self, data):
         assert len(set(data.groups("item").tolist())) == len(data)
 
-    def test_splits_are_disjoint_row_numbers_and_audio_files_exist(self, data):
+    def test_splits_are_disjoint(self, data):
         rows = np.concatenate([*data.splits.values(), []])
         assert len(np.unique(rows)) == len(rows)
         assert len(rows) in (0, len(data))
+
+    def test_audio_files_exist(self, data):
         if data.audio is not None:
             assert len(data.audio) == len(data)
             assert all(path.is_file() for path in data.audio)
@@ -118,7 +123,7 @@ class TestContract:
         assert set(data.triples.users) == set(data.seen["user"])
 
 
-def test_rows_labels_and_splits_of_the_published_sizes(samples):
+def test_the_paper_s_files(samples):
     data = datasets.load("mturk", samples, check_sizes=False)
     assert data.features.shape == (6, 389)
     assert len(data.tags) == 95
@@ -128,11 +133,14 @@ def test_rows_labels_and_splits_of_the_published_sizes(samples):
     assert data.features[0, [0, 388]].tolist() == pytest.approx([0.6, 0.8])
     assert data.features[5, 0] == 1
     assert len(datasets.load("majmin", samples, check_sizes=False).tags) == 96
+
+
+def test_files_of_another_size_than_published(samples):
     with pytest.raises(DataError, match=r"mturk_train\.libsvm has 3 rows .* has 597"):
         datasets.load("mturk", samples)
 
 
-def test_features_and_tracks_follow_the_clips(samples, tmp_path):
+def test_majorminer_s_features_are_those_of_the_clips(samples):
     data = datasets.load("majorminer", samples, features="all")
     assert data.items.to_list() == ["clip-a", "clip-b", "clip-c", "clip-d"]
     assert data.features[:, 0].tolist() == [3000, 2000, 1000, 0]
@@ -142,6 +150,9 @@ def test_features_and_tracks_follow_the_clips(samples, tmp_path):
     assert data.artists.to_list()[1] == "(unknown)"
     mfcc = datasets.load("majorminer", samples)
     np.testing.assert_array_equal(mfcc.features, data.features[:, :104])
+
+
+def test_majorminer_without_features(samples, tmp_path):
     text = (samples / "majorminer" / "majorminer.tsv").read_bytes()
     (tmp_path / "majorminer.tsv").write_bytes(text)
     assert len(datasets.load("majorminer", tmp_path, features=None)) == 4
@@ -150,27 +161,39 @@ def test_features_and_tracks_follow_the_clips(samples, tmp_path):
 
 
 class TestEmotify:
-    def test_excerpts_listeners_and_labels_by_share_and_by_count(self, samples):
+    def test_excerpts(self, samples):
         data = datasets.load("emotify", samples)
         names = ["classical_1", "classical_2", "rock_1", "electronic_100", "pop_1"]
         assert data.items.to_list() == names
         assert data.audio[3] == samples / "emotify" / "clips" / "electronic_100.ogg"
         assert data.listeners.tolist() == [1, 4, 2, 1, 1]
-        silent = "age 64, gender 1, Norwegian, Nynorsk, mood 5"  # who marked nothing
+
+    def test_a_listener_who_marked_nothing_is_a_user(self, samples):
+        data = datasets.load("emotify", samples)
+        silent = "age 64, gender 1, Norwegian, Nynorsk, mood 5"
         assert silent in data.triples.users.to_list()
         assert silent not in data.triples.frame()["user"].to_list()
+
+    def test_listeners_of_one_profile_are_numbered(self, samples):
+        data = datasets.load("emotify", samples)
         users = data.seen.filter(pl.col("item") == "classical_2")["user"].to_list()
-        alike = "age 30, gender 0, Dutch, mood 3"
-        assert users[:2] == [alike, f"{alike}, no. 2"]
-        columns = [data.tags.to_list().index(tag) for tag in ("calmness", "solemnity", "power")]
-        assert data.counts.matrix.toarray()[1, columns].tolist() == [3, 1, 0]
-        rules = (
+        profile = "age 30, gender 0, Dutch, mood 3"
+        assert users[:2] == [profile, f"{profile}, no. 2"]
+
+    @pytest.mark.parametrize(
+        ("rule", "labels"),
+        [
             ({}, [1, 1, 0]),
             ({"min_share": 0.26}, [1, 0, 0]),
             ({"min_count": 2}, [1, np.nan, 0]),
-        )
-        for rule, labels in rules:
-            np.testing.assert_array_equal(data.labels(**rule).values[1, columns], labels)
+        ],
+        ids=["own", "share", "count"],
+    )
+    def test_labels_by_rule(self, samples, rule, labels):
+        data = datasets.load("emotify", samples)
+        columns = [data.tags.to_list().index(tag) for tag in ("calmness", "solemnity", "power")]
+        assert data.counts.matrix.toarray()[1, columns].tolist() == [3, 1, 0]
+        np.testing.assert_array_equal(data.labels(**rule).values[1, columns], labels)
 
     def test_published_layout_of_the_sound(self, samples, tmp_path):
         (tmp_path / "data.csv").write_bytes((samples / "emotify" / "data.csv").read_bytes())
@@ -186,28 +209,35 @@ class TestEmotify:
             datasets.load("emotify", tmp_path)
 
 
-def test_features_of_both_kinds_moods_genres_and_the_parts_of_gtzan(samples):
+def test_4q_with_features_of_both_kinds(samples):
     data = datasets.load("4q", samples, features="both")
     assert data.features.shape == (3, 500)
     assert data.feature_names[399:401].to_list() == ["MTT 199", "MSD: rock"]
     assert data.feature_names[433] == "MSD: hip-hop"
     assert set(data.tags) == {"laid back", "vocal", "calm", "rap"}
     assert data.groups("artist").tolist() == [0, 0, 1]
+
+
+def test_the_splits_of_gtzan(samples):
     data = datasets.load("gtzan", samples)
     assert rows_of(data) == {"train": [1, 2], "valid": [0]}
     assert data.artists is None
 
 
 class TestHetRec:
-    def test_one_part_or_both_latin_1_and_artists_without_a_name(self, samples, tmp_path):
+    def test_artists_of_both_parts(self, samples):
         data = datasets.load("hetrec", samples)
         assert data.items.to_list() == ["10", "11", "12", "13"]
         assert data.artists.to_list() == ['The "Quotes"', "Quotes", "artist 12", "Zoë"]
         assert set(data.tags) == {"música", "pop", "rock", "trip hop", "trip-hop"}
         assert len(data.triples) == 7
+
+    def test_normalised_tags(self, samples):
         merged = datasets.load("hetrec", samples, normalise=True)
         assert set(merged.tags) == {"música", "pop", "rock", "trip hop"}
         assert len(merged.triples) == 6
+
+    def test_one_part_alone(self, samples, tmp_path):
         for name in ("user_taggedartists.dat", "tags.dat", "artists.dat"):
             (tmp_path / name).write_bytes((samples / "hetrec-lastfm" / name).read_bytes())
         assert len(datasets.load("hetrec", tmp_path).triples) == 4
@@ -224,19 +254,25 @@ class TestHetRec:
         assert data.tracks[2] == "Zoë: Four"
 
 
-def test_only_tracks_with_tags_and_merged_tags_keep_the_larger_weight(samples):
+def test_msd_has_only_tracks_with_tags(samples):
     data = datasets.load("msd", samples)
     assert data.items.to_list() == ["TRA", "TRB", "TRD", "TRE"]
     assert data.tracks[2] == data.tracks[3]  # one song in two recordings
+
+
+def test_msd_with_the_most_frequent_tag(samples):
     data = datasets.load("msd", samples, n_tags=1)
     assert data.items.to_list() == ["TRA", "TRD", "TRE"]
     assert (data.tags[0], *data.counts.matrix.toarray().ravel()) == ("rock", 100, 5, 7)
+
+
+def test_merged_tags_of_msd_keep_the_larger_weight(samples):
     data = datasets.load("msd", samples, normalise=True)
     assert data.tags.to_list() == ["rock", "hip hop", "slow"]
     assert data.counts.matrix.toarray()[:, 1].tolist() == [0, 90, 60, 0]
 
 
-def test_labels_are_those_of_the_xml_and_rows_may_be_sparse_or_words(samples):
+def test_a_mulan_set_of_numbers(samples):
     data = datasets.load("mulan:toy", samples)
     assert data.tags.to_list() == ["loud", "very loud", "calm"]
     assert data.labels().values.tolist() == [[1, 1, 0], [0, 0, 1], [1, 0, 0]]
@@ -244,6 +280,9 @@ def test_labels_are_those_of_the_xml_and_rows_may_be_sparse_or_words(samples):
     rows = np.array([[0.5, 120], [-0.1, 60.5], [np.nan, 90]], dtype=np.float32)
     np.testing.assert_array_equal(data.features, rows)
     assert rows_of(data) == {"train": [0, 1], "test": [2]}
+
+
+def test_a_mulan_set_of_sparse_rows_with_words(samples):
     data = datasets.load("mulan:words", samples)
     assert data.splits == {}
     keys = ["key=C major", "key=A minor", "key=it's"]
@@ -273,16 +312,22 @@ class TestRegistry:
         with pytest.raises(DataError, match=keyword):
             datasets.load(name, samples, **options)
 
-    def test_labels_and_groups_refuse_what_makes_no_sense(self, samples):
-        data = datasets.load("majorminer", samples)
-        with pytest.raises(DataError, match="not both"):
-            data.labels(min_count=2, min_share=0.5)
-        with pytest.raises(DataError, match="Use 'min_count'"):
-            data.labels(min_share=0.5)
-        with pytest.raises(DataError, match=r"'min_share' .* got 25"):
-            datasets.load("emotify", samples).labels(min_share=25)
+    @pytest.mark.parametrize(
+        ("name", "rule", "keyword"),
+        [
+            ("majorminer", {"min_count": 2, "min_share": 0.5}, "not both"),
+            ("majorminer", {"min_share": 0.5}, "Use 'min_count'"),
+            ("emotify", {"min_share": 25}, r"'min_share' .* got 25"),
+        ],
+    )
+    def test_a_rule_for_labels_that_makes_no_sense(self, samples, name, rule, keyword):
+        data = datasets.load(name, samples)
+        with pytest.raises(DataError, match=keyword):
+            data.labels(**rule)
+
+    def test_groups_that_do_not_exist(self, samples):
         with pytest.raises(DataError, match=r"'by' .* got 'song'"):
-            data.groups("song")
+            datasets.load("majorminer", samples).groups("song")
 
 
 PAGE = DOCS / "datasets.md"
@@ -290,7 +335,7 @@ PAGE = DOCS / "datasets.md"
 
 class TestDocs:
     @pytest.mark.parametrize("name", datasets.names("nowhere"))
-    def test_every_dataset_and_option_is_documented(self, name):
+    def test_every_dataset_is_documented(self, name):
         text = PAGE.read_text(encoding="utf-8")
         info = datasets.info(name)
         assert all(map(str.strip, (info.citation, info.licence, info.how_to_get)))
@@ -306,7 +351,6 @@ class TestDocs:
 
 class TestFolders:
     def test_where_datasets_are_searched(self, samples, monkeypatch, tmp_path):
-        assert datasets.names(samples)[-2:] == ["mulan:toy", "mulan:words"]
         (tmp_path / "harmonium").symlink_to(samples)
         monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
         monkeypatch.setenv("HARMONIUM_DATA", str(tmp_path / "nothing"))
@@ -314,11 +358,18 @@ class TestFolders:
         assert isinstance(datasets.load("hetrec"), Dataset)
         monkeypatch.delenv("HARMONIUM_DATA")
         assert isinstance(datasets.load("mulan:toy"), Dataset)
-        for name, sub in [("hetrec", "hetrec-lastfm"), ("mulan:toy", "mulan/toy")]:
-            assert isinstance(datasets.load(name, samples / sub), Dataset)
-        assert isinstance(datasets.load("mulan:toy", str(samples / "mulan")), Dataset)
 
-    def test_missing_files_say_where_they_were_looked_for_and_how_to_get_them(self, tmp_path):
+    def test_other_mulan_sets_in_the_folder_are_listed(self, samples):
+        assert datasets.names(samples)[-2:] == ["mulan:toy", "mulan:words"]
+
+    @pytest.mark.parametrize(
+        ("name", "folder"),
+        [("hetrec", "hetrec-lastfm"), ("mulan:toy", "mulan/toy"), ("mulan:toy", "mulan")],
+    )
+    def test_the_folder_of_a_dataset_itself(self, samples, name, folder):
+        assert isinstance(datasets.load(name, samples / folder), Dataset)
+
+    def test_missing_files(self, tmp_path):
         (tmp_path / "mturk").mkdir()
         (tmp_path / "mturk" / "mturk_train.libsvm").touch()
         with pytest.raises(DatasetNotFoundError) as caught:
@@ -328,6 +379,8 @@ class TestFolders:
         assert str(tmp_path / "mturk") in text
         assert "Download its three files" in text
         assert "HARMONIUM_DATA" in text
+
+    def test_a_missing_file_of_which_either_of_two_would_do(self, tmp_path):
         with pytest.raises(DatasetNotFoundError, match=r"x\.arff or x-train\.arff"):
             datasets.load("mulan:x", tmp_path)
 
@@ -352,6 +405,8 @@ class TestPublishedFiles:
         (warning,) = caught
         assert issubclass(warning.category, DataWarning)
         assert str(own / "majorminer" / "majorminer.tsv") in str(warning.message)
+
+    def test_the_published_version_gets_no_warning(self, own, monkeypatch):
         for name in ("majorminer.tsv", "features.npz"):
             content = (own / "majorminer" / name).read_bytes()
             monkeypatch.setitem(DIGESTS, hashlib.sha256(content).hexdigest(), name)
@@ -379,14 +434,18 @@ class TestPublishedFiles:
         with pytest.raises(DataError, match=re.escape(str(own / file))):
             datasets.load(name, own, **options)
 
-    def test_other_columns_and_files_that_do_not_belong_together(self, own):
+    def test_other_columns(self, own):
         (own / "emotify" / "data.csv").write_text("track id,genre\n1,rock\n")
         with pytest.raises(DataError, match="Dataset 'emotify' cannot be read"):
             datasets.load("emotify", own)
+
+    def test_files_that_do_not_belong_together(self, own):
         ids = np.array(["TRA", "TRB", "TRC", "TRD", "TRX"])
         write_msd_tags(own / "msd-subset" / "lastfm_top500.npz", track_id=ids)
         with pytest.raises(DataError, match="different tracks"):
             datasets.load("msd", own)
+
+    def test_a_join_with_an_unknown_track(self, own):
         join = own / "hetrec-lastfm" / "artist_to_msd_tracks.tsv"
         join.write_bytes(join.read_bytes().replace(b"TRD", b"TRX"))
         with pytest.raises(DataError, match="'TRX'"):
@@ -395,15 +454,15 @@ class TestPublishedFiles:
 
 @given(X=MATRICES, seed=st.integers(0, 2**32 - 1))
 @settings(deadline=None, max_examples=40)
-def test_dense_and_sparse_arff_give_back_what_was_written(tmp_path_factory, X, seed):
+def test_arff_gives_back_what_was_written(tmp_path_factory, X, seed):
     path = tmp_path_factory.mktemp("parsers") / "x.arff"
     Y = np.random.default_rng(seed).random((len(X), 3)) < 0.5
     for sparse in (False, True):
         path.write_text(as_arff(X, Y, sparse=sparse).replace("y2", r"'y\'2'"))
-        attributes, rows = read_arff(path)
-        np.testing.assert_array_equal(rows, np.hstack([X, Y]))
-        assert attributes[0] == ("x0", ())
-        assert attributes[-1] == ("y'2", ("0", "1"))
+        table = read_arff(path)
+        np.testing.assert_array_equal(table.rows, np.hstack([X, Y]))
+        assert table.attributes[0] == Attribute("x0", "number")
+        assert table.attributes[-1] == Attribute("y'2", "nominal", ("0", "1"))
 
 
 # (file, what is replaced by what, a part of the message)
@@ -436,13 +495,17 @@ def test_a_fault_in_a_mulan_set_of_one_s_own(own, file, old, new, keyword):
         datasets.load("mulan:" + file.split("/")[0], own)
 
 
-def test_text_attributes_are_left_out_with_a_warning_and_a_feature_is_needed(own):
+def test_text_attributes_are_left_out_with_a_warning(own):
     path = own / "mulan" / "words" / "words.arff"
     path.write_text(path.read_text().replace("count integer", "title string"))
     with pytest.warns(DataWarning, match="'title'"):
         data = datasets.load("mulan:words", own)
     assert "title" not in data.feature_names.to_list()
     assert data.features.shape == (4, 5)
+
+
+def test_a_mulan_set_needs_a_feature(own):
+    path = own / "mulan" / "words" / "words.arff"
     path.write_text("@relation x\n@attribute a {0,1}\n@attribute b {0,1}\n@data\n0,1\n")
     with pytest.raises(DataError, match="no features"):
         datasets.load("mulan:words", own)
@@ -469,10 +532,16 @@ def test_sizes_are_those_that_the_list_states(data_folder, name):
     assert (data.triples is not None and len(data.triples)) == (data.info.triples or False)
 
 
-def test_mulan(data_folder):
-    for name, sizes in (("emotions", (391, 202)), ("yeast", (1500, 917)), ("birds", (322, 323))):
-        splits = load_real(f"mulan:{name}", data_folder).splits
-        assert (len(splits["train"]), len(splits["test"])) == sizes
+@pytest.mark.parametrize(
+    ("name", "n_train", "n_test"),
+    [("emotions", 391, 202), ("yeast", 1500, 917), ("birds", 322, 323)],
+)
+def test_the_splits_of_mulan_sets(data_folder, name, n_train, n_test):
+    splits = load_real(f"mulan:{name}", data_folder).splits
+    assert (len(splits["train"]), len(splits["test"])) == (n_train, n_test)
+
+
+def test_the_mean_number_of_labels_of_cal500(data_folder):
     cal500 = load_real("mulan:cal500", data_folder)
     # The mean number of labels per song that the benchmark's descriptions give.
     assert cal500.labels().values.sum(axis=1).mean() == pytest.approx(26.04382, abs=1e-5)

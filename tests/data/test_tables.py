@@ -1,17 +1,17 @@
-"""Names as codes, against plain Python; and tables in files, good and bad."""
+"""Tables in files, good and bad."""
 
 import gzip
 import warnings
 
-import numpy as np
 import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from harmonium.data import Triples, read_aliases, read_counts, read_triples, tables
-from harmonium.data.tables import distinct_rows, encode, most_frequent
+from harmonium.data.tables import read_rows
 from harmonium.errors import DataError, DataWarning
+from harmonium.spreadsheets import guarded_frame
 
 HEADER = b"user,item,tag\n"
 GOOD = HEADER + b"ann,t1,rock\nben,t1,pop\nann,t2,rock\n"
@@ -28,38 +28,6 @@ FRAME = pl.DataFrame(
     schema=["user", "item", "tag"],
     orient="row",
 )
-
-
-# Names as codes
-
-SETTINGS = settings(deadline=None, max_examples=60)
-
-
-@given(st.lists(st.text(max_size=3), max_size=60))
-@SETTINGS
-def test_names_are_numbered_by_first_appearance(values):
-    codes, names = encode(pl.Series(values, dtype=pl.String))
-    assert names.to_list() == list(dict.fromkeys(values))
-    assert [names[int(code)] for code in codes] == values
-
-
-@pytest.mark.parametrize("most", [3, 2**31 - 1])  # packed into 63 bits, and too wide for that
-@given(rows=st.lists(st.tuples(*[st.integers(0, 3)] * 3), max_size=40))
-@SETTINGS
-def test_distinct_rows_are_the_sorted_set(most, rows):
-    rows = [(most, most, most), *rows]
-    columns = [np.array([row[i] for row in rows], np.int32) for i in range(3)]
-    distinct = distinct_rows(*columns)
-    assert list(zip(*(column.tolist() for column in distinct), strict=True)) == sorted(set(rows))
-
-
-@given(st.lists(st.integers(0, 3), max_size=20), st.integers(1, 25))
-@SETTINGS
-def test_most_frequent_breaks_ties_by_the_alphabet(totals, n):
-    names = [f"tag{(7 * i) % 20:02d}" for i in range(len(totals))]
-    expected = sorted(range(len(totals)), key=lambda i: (-totals[i], names[i]))[:n]
-    found = most_frequent(np.array(totals, np.int64), pl.Series(names, dtype=pl.String), n)
-    assert found.tolist() == expected
 
 
 # Files
@@ -79,16 +47,64 @@ def rows(triples):
     return sorted(triples.frame().rows())
 
 
-def test_csv_tsv_and_parquet_plain_and_gzipped(tmp_path):
+def test_a_file_that_unpacks_to_too_much_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr(tables, "MAX_UNPACKED", 1 << 20)
+    packed_file = tmp_path / "tags.csv.gz"
+    rows = b"user,item,tag\n" + b"ann,t1,rock\n" * 90_000
+    packed_file.write_bytes(gzip.compress(rows))
+    with pytest.raises(DataError, match="gunzip"):
+        read_rows(packed_file, {"user": "user", "item": "item", "tag": "tag"})
+
+
+def test_a_gzipped_file_of_several_parts(tmp_path):
+    packed_file = tmp_path / "tags.csv.gz"
+    rows = b"user,item,tag\n" + b"ann,t1,rock\n" * 90_000
+    packed_file.write_bytes(gzip.compress(rows[: 1 << 19]) + gzip.compress(b"ck\n"))
+    assert len(read_rows(packed_file, {"user": "user", "item": "item", "tag": "tag"})) > 40_000
+
+
+def test_a_plain_file_of_any_size(tmp_path, monkeypatch):
+    monkeypatch.setattr(tables, "MAX_UNPACKED", 1 << 20)
+    rows = b"user,item,tag\n" + b"ann,t1,rock\n" * 90_000
+    plain = tmp_path / "tags.csv"
+    plain.write_bytes(rows)
+    assert len(read_rows(plain, {"user": "user", "item": "item", "tag": "tag"})) == 90_000
+
+
+@pytest.mark.parametrize("newline", ["\n", "\n\n"])  # the second is read with care
+def test_guards_of_spreadsheets_are_undone(tmp_path, newline):
+    cells = ["=1+1", "+1", "-1", "@x", "'=1", "''=1", "'plain", "'", "a=1"]
+    table = pl.DataFrame({"item": cells, "tag": cells})
+    text = guarded_frame(table).write_csv().replace("\n", newline)
+    (tmp_path / "tags.csv").write_text(text)
+    rows = read_rows(tmp_path / "tags.csv", {"item": "item", "tag": "tag"})
+    assert rows.values("item").to_list() == rows.values("tag").to_list() == cells
+
+
+WRITE = {
+    "tags.csv": FRAME.write_csv,
+    "tags.tsv": lambda path: FRAME.write_csv(path, separator="\t"),
+    "tags.parquet": FRAME.write_parquet,
+}
+
+
+@pytest.mark.parametrize("name", WRITE)
+def test_every_format(tmp_path, name):
+    WRITE[name](tmp_path / name)
+    assert rows(read_triples(tmp_path / name)) == sorted(EXPECTED)
+
+
+@pytest.mark.parametrize("name", WRITE)
+def test_every_format_gzipped(tmp_path, name):
+    WRITE[name](tmp_path / name)
+    gzipped = tmp_path / f"{name}.gz"
+    gzipped.write_bytes(gzip.compress((tmp_path / name).read_bytes()))
+    assert rows(read_triples(str(gzipped))) == sorted(EXPECTED)
+
+
+def test_a_gzipped_file_whose_name_does_not_say_so(tmp_path):
     FRAME.write_csv(tmp_path / "tags.csv")
-    FRAME.write_csv(tmp_path / "tags.tsv", separator="\t")
-    FRAME.write_parquet(tmp_path / "tags.parquet")
-    for name in ("tags.csv", "tags.tsv", "tags.parquet"):
-        packed = tmp_path / f"{name}.gz"
-        packed.write_bytes(gzip.compress((tmp_path / name).read_bytes()))
-        for path in (tmp_path / name, str(packed)):
-            assert rows(read_triples(path)) == sorted(EXPECTED), path
-    misnamed = tmp_path / "TAGS.CSV"  # which is gzipped, and does not say so
+    misnamed = tmp_path / "TAGS.CSV"
     misnamed.write_bytes(gzip.compress((tmp_path / "tags.csv").read_bytes()))
     assert rows(read_triples(misnamed)) == sorted(EXPECTED)
 
@@ -111,12 +127,18 @@ def test_ways_to_write_the_same_file(write, content):
     assert rows(read_triples(write(content))) == sorted(EXPECTED)
 
 
-def test_quotes_around_a_field_inside_it_and_turned_off(write):
+def test_quotes_around_a_field(write):
     content = 'user,item,tag\nann,"a, ""b"",\nc","x\r\ny"\n"ben",d,"e"\n'
     triples = read_triples(write(content), normalise=False)
     assert rows(triples) == [("ann", 'a, "b",\nc', "x\r\ny"), ("ben", "d", "e")]
+
+
+def test_quotes_turned_off(write):
     path = write('user\titem\ttag\nann\tt1\t"rock\nben\tt1\t"pop"\n', "tags.tsv")
     assert rows(read_triples(path, quote=None)) == [("ann", "t1", '"rock'), ("ben", "t1", '"pop"')]
+
+
+def test_quotes_inside_a_field(write):
     content = 'user,item,tag\nann,t1,7" vinyl\nben,t1,12" vinyl\nben,"t,2",x\n'
     expected = [("ann", "t1", '7" vinyl'), ("ben", "t,2", "x"), ("ben", "t1", '12" vinyl')]
     assert rows(read_triples(write(content))) == expected
@@ -133,34 +155,55 @@ def test_quotes_around_a_field_inside_it_and_turned_off(write):
         ("listener,clip,x,Label\nann,t1,y,rock\n", {}),
     ],
 )
-def test_columns_by_name_by_position_and_by_their_usual_names(write, content, options):
+def test_ways_to_name_the_columns(write, content, options):
     assert rows(read_triples(write(content), **options)) == [EXPECTED[0]]
 
 
-def test_other_delimiters_and_encodings(write):
+def test_a_delimiter_that_is_named(write):
     path = write("user:item:tag\nann:t2:Café\n".encode("latin-1"), "tags.dat")
     assert rows(read_triples(path, delimiter=":", encoding="latin-1")) == [EXPECTED[2]]
-    for name, sign in (("t.csv", ";"), ("t.txt", "|"), ("t.tsv", ","), ("t.csv", "\t")):
-        content = "user,item,tag\nann,t2,Café\n".replace(",", sign)
-        assert rows(read_triples(write(content, name))) == [EXPECTED[2]]
+
+
+@pytest.mark.parametrize(
+    ("name", "sign"), [("t.csv", ";"), ("t.txt", "|"), ("t.tsv", ","), ("t.csv", "\t")]
+)
+def test_a_delimiter_that_is_recognised(write, name, sign):
+    content = "user,item,tag\nann,t2,Café\n".replace(",", sign)
+    assert rows(read_triples(write(content, name))) == [EXPECTED[2]]
+
+
+def test_another_encoding(write):
     path = write("user|item|tag\nann|t2|Café\n".encode("utf-16"), "tags.txt")
     assert rows(read_triples(path, delimiter="|", encoding="utf-16")) == [EXPECTED[2]]
 
 
-def test_normalisation_and_aliases(write):
-    path = write("user,item,tag\nann,t1,Hip-Hop\nann,t1,rap\n")
-    assert read_triples(path).tags.to_list() == ["hip hop", "rap"]
-    assert read_triples(path, normalise=False).tags.to_list() == ["Hip-Hop", "rap"]
+@pytest.fixture
+def two_spellings(write):
+    return write("user,item,tag\nann,t1,Hip-Hop\nann,t1,rap\n")
+
+
+def test_normalisation(two_spellings):
+    assert read_triples(two_spellings).tags.to_list() == ["hip hop", "rap"]
+    assert read_triples(two_spellings, normalise=False).tags.to_list() == ["Hip-Hop", "rap"]
+
+
+def test_aliases_in_a_chain(two_spellings):
     chain = {"RAP": "Rap_music", "rap music": "hip hop"}
-    assert read_triples(path, aliases=chain).tags.to_list() == ["hip hop"]
+    assert read_triples(two_spellings, aliases=chain).tags.to_list() == ["hip hop"]
+
+
+def test_aliases_in_a_file(two_spellings, write):
     table = write("alias,tag\nRap,hip hop\n", "aliases.csv")
-    assert read_triples(path, aliases=table).tags.to_list() == ["hip hop"]
+    assert read_triples(two_spellings, aliases=table).tags.to_list() == ["hip hop"]
     assert read_aliases(table) == {"Rap": "hip hop"}
+
+
+def test_aliases_in_a_file_without_a_header(write):
     bare = write("Rap\thip hop\nRap\thip hop\n", "aliases.tsv")
     assert read_aliases(bare, header=False) == {"Rap": "hip hop"}
 
 
-def test_parquet_columns_may_be_numbers_and_categories(tmp_path):
+def test_parquet_columns_of_other_types(tmp_path):
     path = tmp_path / "tags.parquet"
     user, tag = pl.Series("user", [1, 2, 1, 1]), pl.col("tag").cast(pl.Categorical)
     FRAME.with_columns(user, tag, extra=pl.lit(0.5)).write_parquet(path)
@@ -169,18 +212,26 @@ def test_parquet_columns_may_be_numbers_and_categories(tmp_path):
     assert rows(read_triples(path, user="item", item=0))[0] == ("t1", "1", "rock")
 
 
-def test_counts_from_every_format(tmp_path, write):
-    frame = pl.DataFrame({"item": ["x", "x", "y"], "tag": ["a", "A", "b"], "count": [1, 2, 3]})
-    frame.write_parquet(tmp_path / "counts.pq")
-    frame.with_columns(pl.col("count").cast(float)).write_csv(tmp_path / "counts.csv")
-    for path in (tmp_path / "counts.pq", tmp_path / "counts.csv"):
-        counts = read_counts(path)
-        assert counts.items.to_list() == ["x", "y"]
-        assert counts.matrix.toarray().tolist() == [[3, 0], [0, 3]]
+COUNTS = pl.DataFrame({"item": ["x", "x", "y"], "tag": ["a", "A", "b"], "count": [1, 2, 3]})
+
+
+def test_counts_in_parquet(tmp_path):
+    COUNTS.write_parquet(tmp_path / "counts.pq")
+    counts = read_counts(tmp_path / "counts.pq")
+    assert counts.items.to_list() == ["x", "y"]
+    assert counts.matrix.toarray().tolist() == [[3, 0], [0, 3]]
+    assert read_counts(tmp_path / "counts.pq", aliases={"b": "a"}).tags.to_list() == ["a"]
+
+
+def test_counts_written_as_fractions(tmp_path):
+    COUNTS.with_columns(pl.col("count").cast(float)).write_csv(tmp_path / "counts.csv")
+    assert read_counts(tmp_path / "counts.csv").matrix.toarray().tolist() == [[3, 0], [0, 3]]
+
+
+def test_counts_without_a_header(write):
     path = write("x\t0.5\ta\t7\n", "counts.tsv")
     counts = read_counts(path, header=False, item=0, tag=2, count=3, all_items=["w", "x"])
     assert counts.matrix.toarray().tolist() == [[0], [7]]
-    assert read_counts(tmp_path / "counts.pq", aliases={"b": "a"}).tags.to_list() == ["a"]
 
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0\r"), max_size=6)
@@ -247,16 +298,25 @@ def test_all_kinds_of_bad_rows_are_counted_in_one_warning(write):
     assert triples.users.to_list() == ["ann", "ben"]
 
 
-def test_many_bad_rows_and_those_of_other_kinds_of_files(write, tmp_path):
+def test_the_first_of_many_bad_rows_are_named(write):
     _, message = warning_of(read_triples, write(GOOD + b"ann,t1\n" * 1200))
     assert "1,200 of 1,203 rows" in message
     assert "(lines 5, 6, 7, 8, 9 and 1,195 more)" in message
+
+
+def test_a_bad_row_without_a_header(write):
     path = write(b"ann,t1\nann,t1,rock\nben,t1,pop\n")
     triples, message = warning_of(read_triples, path, header=False)
     assert "a wrong number of fields (line 1)" in message
     assert len(triples) == 2
+
+
+def test_a_bad_row_of_a_gzipped_file(write):
     path = write(gzip.compress(b"user\titem\ttag\nann\tt1\trock\nann\tt1\t\n"), "tags.tsv.gz")
     assert "tags.tsv.gz" in warning_of(read_triples, path)[1]
+
+
+def test_bad_rows_of_a_parquet_file(tmp_path):
     table = {"user": ["a", None, "b"], "item": [1, 2, 3], "tag": ["x", "y", ""]}
     pl.DataFrame(table).write_parquet(tmp_path / "tags.parquet")
     triples, message = warning_of(read_triples, tmp_path / "tags.parquet")
@@ -264,17 +324,26 @@ def test_many_bad_rows_and_those_of_other_kinds_of_files(write, tmp_path):
     assert triples.frame().rows() == [("a", "1", "x")]
 
 
-def test_bad_counts_and_aliases(write):
+def test_bad_counts(write):
     path = write("item,tag,count\nx,a,2\nx,b,-1\ny,a,1.5\ny,b,many\ny,c,\nz,a,0\n", "counts.csv")
     counts, message = warning_of(read_counts, path)
     assert "1 with an empty count (line 6), 3 with a count" in message
     assert "(lines 3, 4, 5)" in message
     assert counts.items.to_list() == ["x", "z"]
+
+
+def test_a_bad_alias(write):
     with pytest.warns(DataWarning, match=r"1 with an empty tag \(line 3\)"):
         table = read_aliases(write("alias,tag\nrap,hip hop\nx,\n", "aliases.csv"))
     assert table == {"rap": "hip hop"}
+
+
+def test_an_alias_with_two_meanings(write):
     path = write("alias,tag\nrap,hip hop\nrap,pop\n", "aliases.csv")
     assert "for 'rap': 'hip hop' and 'pop'" in error_of(read_aliases, path)
+
+
+def test_a_file_of_aliases_without_its_columns(write):
     path = write("rap,hip hop\n", "aliases.csv")
     assert "no column 'alias'" in error_of(read_triples, write(GOOD), aliases=path)
 
@@ -318,26 +387,51 @@ def test_a_file_or_an_option_that_cannot_be_used(write, content, options, keywor
     assert keyword in error_of(read_triples, write(content), **options)
 
 
-def test_places_and_parquet_that_cannot_be_read(write, tmp_path):
+@pytest.mark.parametrize(
+    ("place", "keyword"),
+    [
+        ("tag.csv", "is 'tags.csv'"),
+        ("nowhere/x.csv", "nowhere does not exist"),
+        (".", "Is a directory"),
+        ("tags.csv/below.csv", "cannot be read"),  # a file is no folder
+    ],
+)
+def test_a_place_without_a_file(write, place, keyword):
     path = write(GOOD)
-    assert "is 'tags.csv'" in error_of(read_triples, path.with_name("tag.csv"))
-    assert "nowhere does not exist" in error_of(read_triples, path.parent / "nowhere" / "x.csv")
-    assert "Is a directory" in error_of(read_triples, path.parent)
-    assert "cannot be read" in error_of(read_triples, path / "below.csv")  # a file is no folder
+    assert keyword in error_of(read_triples, path.parent / place)
+
+
+def test_a_format_that_nothing_shows(write):
     assert "shows its format" in error_of(read_triples, write(b"user\n", "tags.dat"))
+
+
+def test_parquet_without_a_column(tmp_path):
     path = tmp_path / "tags.parquet"
     pl.DataFrame({"user": ["a"], "work": ["b"], "tag": ["c"]}).write_parquet(path)
     assert "'user', 'work', 'tag'" in error_of(read_triples, path)
+
+
+def test_parquet_without_a_row(tmp_path):
+    path = tmp_path / "tags.parquet"
     pl.DataFrame(schema=dict.fromkeys(["user", "item", "tag"], pl.String)).write_parquet(path)
     assert "no row" in error_of(read_triples, path)
-    for content in (path.read_bytes()[:-9], GOOD):
-        damaged = write(content, "tags.parquet")
-        assert "is not a complete Parquet file" in error_of(read_triples, damaged)
+
+
+def test_damaged_parquet(tmp_path):
+    path = tmp_path / "tags.parquet"
+    FRAME.write_parquet(path)
+    path.write_bytes(path.read_bytes()[:-9])
+    assert "is not a complete Parquet file" in error_of(read_triples, path)
+
+
+def test_text_that_is_named_parquet(write):
+    path = write(GOOD, "tags.parquet")
+    assert "is not a complete Parquet file" in error_of(read_triples, path)
 
 
 @given(st.text('ab ,"\n\r', max_size=40))
 @settings(deadline=None, max_examples=150)
-def test_the_fast_way_and_the_careful_way_agree(tmp_path_factory, content):
+def test_the_fast_way_agrees_with_the_careful_way(tmp_path_factory, content):
     path = tmp_path_factory.mktemp("both") / "tags.csv"
     path.write_bytes(b"user,item,tag\n" + content.encode())
 

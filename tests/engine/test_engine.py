@@ -56,9 +56,11 @@ class TestResults:
         assert isinstance(found.pop(-1).error, kind)
         assert {task: o.result for task, o in found.items()} == {1: 2, 2: 4, 3: 6, 4: 8}
 
-    def test_what_cannot_be_sent_and_what_cannot_be_sent_back(self):
+    def test_what_cannot_be_sent(self):
         with pytest.raises(engine.EngineError, match="at the top"):
             outcomes(lambda x: x, [1])
+
+    def test_what_cannot_be_sent_back(self):
         assert "pickle" in str(outcomes(engine_tasks.give_a_function, [1])[1].error).lower()
         assert str(outcomes(engine_tasks.fail_oddly, [1])[1].error) == "Unpicklable: 1 and 1"
 
@@ -119,7 +121,7 @@ class TestDeaths:
         assert outcome.result == "done"
         assert (tmp_path / "died").exists()
 
-    def test_a_worker_that_dies_while_idle_is_replaced_and_an_engine_goes_on(self):
+    def test_a_worker_that_dies_while_idle_is_replaced(self):
         with engine.make_executor(jobs=1) as executor:
             pid = executor.submit(os.getpid).result(PATIENCE)
             os.kill(pid, signal.SIGKILL)
@@ -127,6 +129,10 @@ class TestDeaths:
             with engine.Runner(engine_tasks.double, engine=executor) as runner:
                 runner.submit(4)
                 assert runner.next().result == 8
+
+    def test_an_engine_outlives_a_runner_that_was_left(self):
+        with engine.make_executor(jobs=1) as executor:
+            with engine.Runner(engine_tasks.double, engine=executor) as runner:
                 for task in range(5):  # some of which may be cancelled
                     runner.submit(task)
             assert executor.submit(engine_tasks.double, 3).result(PATIENCE) == 6

@@ -28,11 +28,17 @@ def outcomes(function, tasks, **options):
     return {o.task: o for o in completed(function, tasks, **options)}
 
 
-def test_every_task_has_its_outcome_and_may_be_large(address):
+def test_every_task_has_its_outcome(address):
     found = outcomes(engine_tasks.double, range(100), engine=address)
     assert {task: o.result for task, o in found.items()} == {x: 2 * x for x in range(100)}
+
+
+def test_a_task_may_be_large(address):
     (outcome,) = completed(len, [bytes(20_000_000)], engine=address)
     assert outcome.result == 20_000_000
+
+
+def test_an_error_arrives_as_it_was_raised(address):
     error = outcomes(engine_tasks.fail, [3], engine=address)[3].error
     assert isinstance(error, ValueError)
     assert str(error) == "3 is not wanted"
@@ -63,7 +69,7 @@ def test_a_task_that_crashes_or_hangs_is_the_only_one(address, function, limit):
 
 
 @pytest.mark.long
-def test_workers_die_and_join_and_the_cluster_is_gone(tmp_path, monkeypatch):
+def test_a_cluster_that_changes_until_it_is_gone(tmp_path, monkeypatch):
     """Every task has one outcome; what to do is said when the scheduler is gone, or is new."""
     folder = tmp_path / "began"
     folder.mkdir()
@@ -100,7 +106,7 @@ def test_workers_die_and_join_and_the_cluster_is_gone(tmp_path, monkeypatch):
 
 
 @pytest.mark.long
-def test_a_task_that_needs_more_memory_than_a_worker_has_and_the_last_worker(tmp_path, monkeypatch):
+def test_a_task_that_needs_more_memory_than_a_worker_has(tmp_path):
     env = {"DASK_DISTRIBUTED__SCHEDULER__ALLOWED_FAILURES": "0"}
     with cluster(tmp_path, n_workers=1, nanny=True, env=env, memory="600MB") as running:
         found = outcomes(engine_tasks.fill_memory, [1, 2000, 2], engine=running.address)
@@ -108,6 +114,11 @@ def test_a_task_that_needs_more_memory_than_a_worker_has_and_the_last_worker(tmp
         assert isinstance(found[2000].error, WorkerDied)
         assert "ran out of memory" in str(found[2000].error)
 
+
+@pytest.mark.long
+def test_the_last_worker_of_a_cluster(tmp_path, monkeypatch):
+    env = {"DASK_DISTRIBUTED__SCHEDULER__ALLOWED_FAILURES": "0"}
+    with cluster(tmp_path, n_workers=1, nanny=True, env=env, memory="600MB") as running:
         monkeypatch.setattr(dask, "GONE_SECONDS", 0.1)
         monkeypatch.setattr(dask, "COUNT_SECONDS", 0.1)
 

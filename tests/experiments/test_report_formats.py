@@ -20,8 +20,9 @@ from parsed_page import Page
 from places import DOCS
 
 from harmonium.experiments import report
-from harmonium.experiments.report import figures
-from harmonium.experiments.report.forms import FORMS, Bold, Faint, Picture, Table
+from harmonium.experiments.report import figures, formats
+from harmonium.experiments.report.forms import FORMS
+from harmonium.experiments.report.items import Bold, Faint, Picture, Point, Table
 
 NASTY = r"a_b & 100% $x$ #1 {y} \z ~ ^ [k] <script>alert(1)</script> | *s* `c`"
 
@@ -55,41 +56,56 @@ def check_latex(text):
 
 
 @pytest.mark.parametrize("form", RECIPES)
-def test_every_table_and_figure_is_in_every_format_and_for_print(reports, form):
-    written, files, results = reports[form]
-    whole = b"".join(files.values())
-    assert b"<dc:date>" not in whole
-    assert str(results).encode() not in whole
-    tables = written.tables
-    images = [f"figures/{figure.name}.png" for figure in written.figures]
-    assert tables
-    assert images
-    assert set(images) <= files.keys()
-    text = files["report.html"].decode()
-    page = Page(text)
-    assert len(page.of("table")) == len(tables)
-    assert len(page.of("img")) == len(images)
-    assert len(page.of("td")) == sum(len(t.rows) * len(t.header) for t in written.tables)
-    assert not re.search(r'(?:src|href)="(?!#|data:)', text)
-    text = files["report.md"].decode()
-    assert re.findall(r"!\[[^\]]*\]\(([^)]*)\)", text) == images
-    lines = [line for line in text.splitlines() if line.startswith("|")]
-    assert len(lines) == sum(2 + len(table.rows) for table in written.tables)
-    latex = files["tables.tex"].decode()
-    check_latex(latex)
-    assert latex.count(r"\begin{longtable}") == len(tables)
-    main = written.tables[0]
-    mean, error = next(c for row in main.rows for c in row if "±" in c).split(" ± ")
-    assert f"{mean} ± {error}" in files["report.md"].decode()
-    assert f"{mean} ± {error}" in files["report.html"].decode()
-    assert rf"{mean} $\pm$ {error}" in latex
-    for figure in written.figures:
-        png = files[f"figures/{figure.name}.png"]
-        at = png.index(b"pHYs") + 4
-        assert int.from_bytes(png[at : at + 4], "big") >= round(200 / 0.0254)
-        root = ET.fromstring(files[f"figures/{figure.name}.svg"])
-        assert root.tag == "{http://www.w3.org/2000/svg}svg"
-        check_legible(figure)
+class TestEveryForm:
+    """Every table and figure is in every format."""
+
+    def test_no_file_says_when_or_where_it_was_made(self, reports, form):
+        _, files, results = reports[form]
+        whole = b"".join(files.values())
+        assert b"<dc:date>" not in whole
+        assert str(results).encode() not in whole
+
+    def test_html(self, reports, form):
+        written, files, _ = reports[form]
+        text = files["report.html"].decode()
+        page = Page(text)
+        assert len(page.of("table")) == len(written.tables) > 0
+        assert len(page.of("img")) == len(written.figures) > 0
+        assert len(page.of("td")) == sum(len(t.rows) * len(t.header) for t in written.tables)
+        assert not re.search(r'(?:src|href)="(?!#|data:)', text)
+
+    def test_markdown(self, reports, form):
+        written, files, _ = reports[form]
+        text = files["report.md"].decode()
+        images = [f"figures/{figure.name}.png" for figure in written.figures]
+        assert re.findall(r"!\[[^\]]*\]\(([^)]*)\)", text) == images
+        assert set(images) <= files.keys()
+        lines = [line for line in text.splitlines() if line.startswith("|")]
+        assert len(lines) == sum(2 + len(table.rows) for table in written.tables)
+
+    def test_latex(self, reports, form):
+        written, files, _ = reports[form]
+        text = files["tables.tex"].decode()
+        check_latex(text)
+        assert text.count(r"\begin{longtable}") == len(written.tables)
+
+    def test_a_score_is_the_same_in_every_format(self, reports, form):
+        written, files, _ = reports[form]
+        cells = [cell for row in written.tables[0].rows for cell in row]
+        mean, error = next(cell for cell in cells if "±" in cell).split(" ± ")
+        assert f"{mean} ± {error}" in files["report.md"].decode()
+        assert f"{mean} ± {error}" in files["report.html"].decode()
+        assert rf"{mean} $\pm$ {error}" in files["tables.tex"].decode()
+
+    def test_figures_are_for_print(self, reports, form):
+        written, files, _ = reports[form]
+        for figure in written.figures:
+            png = files[f"figures/{figure.name}.png"]
+            at = png.index(b"pHYs") + 4
+            assert int.from_bytes(png[at : at + 4], "big") >= round(200 / 0.0254)
+            root = ET.fromstring(files[f"figures/{figure.name}.svg"])
+            assert root.tag == "{http://www.w3.org/2000/svg}svg"
+            check_legible(figure)
 
 
 def check_legible(picture):
@@ -117,8 +133,8 @@ def check_legible(picture):
 
 
 def labels_out_of_view(axis):
-    for one, (low, high) in ((axis.xaxis, axis.get_xlim()), (axis.yaxis, axis.get_ylim())):
-        for tick in one.get_major_ticks():
+    for side, (low, high) in ((axis.xaxis, axis.get_xlim()), (axis.yaxis, axis.get_ylim())):
+        for tick in side.get_major_ticks():
             if not min(low, high) <= tick.get_loc() <= max(low, high):
                 yield from (tick.label1, tick.label2)
 
@@ -137,8 +153,11 @@ def labels_out_of_view(axis):
     ids=["long", "like-formulas"],
 )
 def test_any_names_are_legible(title, panel, groups, series):
-    counts = {name: [(group, -i, 0.0) for i, group in enumerate(groups)] for name in series}
-    check_legible(Picture("", title, "", "bars", {panel: counts}, "$$"))
+    points = [Point(group, -i, 0.0) for i, group in enumerate(groups)]
+    counts = dict.fromkeys(series, points)
+    check_legible(
+        Picture(name="", title=title, caption="", kind="bars", panels={panel: counts}, x_label="$$")
+    )
 
 
 class TestTheSameBytes:
@@ -203,21 +222,22 @@ texts = st.text(letters, max_size=30).map(str.strip).filter(bool)
 
 
 def small_table(rows):
-    return Table("t", "T", "C", [{"Dataset": first, "B": second} for first, second in rows])
+    records = [{"Dataset": first, "B": second} for first, second in rows]
+    return Table(name="t", title="T", caption="C", records=records)
 
 
 @settings(deadline=None, max_examples=60)
 @given(st.lists(texts, min_size=1, max_size=3))
 def test_any_text_survives_in_a_table(texts):
     table = small_table([(Bold(text), Faint(text)) for text in texts])
-    page = Page(report.html_page(report.Report(title="R", paragraphs=(), items=(table,)), {}))
+    page = Page(formats.html_page(report.Report(title="R", paragraphs=(), items=(table,)), {}))
     cells = [text for text in page.texts if text.strip("\n")][-1 - 2 * len(texts) : -1]
     assert cells == [re.sub(" +", " ", text) for text in texts for _ in range(2)]
-    check_latex(report.latex_table(table))
-    for line in report.markdown_table(table).splitlines():
+    check_latex(formats.latex_table(table))
+    for line in formats.markdown_table(table).splitlines():
         assert len(re.findall(r"(?<!\\)(?:\\\\)*\|", line)) == 3
     for text in texts:
-        unescaped = re.sub(r"\\([\\`*_\[\]<>|~$&#])", r"\1", report.escape_markdown(text))
+        unescaped = re.sub(r"\\([\\`*_\[\]<>|~$&#])", r"\1", formats.escape_markdown(text))
         assert unescaped == re.sub(r"[ \t\r\n]+", " ", text).strip()
 
 
@@ -231,7 +251,7 @@ def test_a_narrow_terminal_leaves_out_standard_errors():
 
 def test_differences_look_alike_in_every_panel():
     def panel(*values):
-        return {"": [(i, value, np.nan) for i, value in enumerate(values)]}
+        return {"": [Point(i, value, np.nan) for i, value in enumerate(values)]}
 
     limits = figures.same_span([panel(60, 70), panel(80, 81)])
     np.testing.assert_allclose(limits, [(59.25, 70.75), (74.75, 86.25)])

@@ -11,7 +11,7 @@ from hypothesis.extra.numpy import arrays
 
 from harmonium.errors import DataError
 from harmonium.experiments.report import build_report, write_report
-from harmonium.experiments.report.forms import Bold, Faint
+from harmonium.experiments.report.items import Bold, Faint
 from harmonium.experiments.report.numbers import mean_known, standard_error
 
 TWO_MODELS = """
@@ -59,15 +59,18 @@ def hand_made(tmp_path_factory):
 
 
 class TestComparison:
-    def test_means_and_standard_errors_over_folds_and_the_best_in_bold(self, hand_made, tmp_path):
+    def test_means_over_folds_with_their_errors(self, hand_made):
         assert hand_made.unfinished == ""
         assert rows(hand_made.tables[0]) == [
             ["emotify", "4", "−", "75.0 ± 7.2", "74.5 ± 7.1"],
             ["emotify", "4", "+", "76.6 ± 7.2", "74.5 ± 7.1"],
         ]
+
+    def test_the_best_is_bold(self, hand_made):
         bold = [[isinstance(c, Bold) for c in row[3:]] for row in hand_made.tables[0].rows]
         assert bold == [[True, False], [True, False]]
 
+    def test_equals_are_all_bold(self, tmp_path):
         def even(run, way, known):
             return [0.7 + (0.0001 if run.model == "LOG" else 0.0)]
 
@@ -75,7 +78,7 @@ class TestComparison:
         assert main.rows[0][3:] == ("70.0 ± 0.0", "70.0 ± 0.0")  # equal to the digit
         assert all(isinstance(cell, Bold) for cell in main.rows[0][3:])
 
-    def test_paired_differences_and_tags_better_and_worse_also_in_figures(self, hand_made):
+    def test_paired_differences(self, hand_made):
         """Three tags are tested; of the constant differences p = 0, which no correction changes.
 
         DRBM less LOG by fold, in steps: 0, 2/3, 1/3; mean 1/3, sd 1/3, error 1/3/√3 = 0.19;
@@ -89,12 +92,16 @@ class TestComparison:
             ["emotify", "DRBM, raw", "LOG, smoothed", "—", *raw],
         ]
         assert [table.name for table in hand_made.shown] == ["auc", "differences"]
+
+    def test_differences_by_smoothing(self, hand_made):
         better = ["+1.56 ± 0.00", "< 0.001", "3", "3", *["3", "0"] * 3]
         same = ["+0.00 ± 0.00", "1.000", "3", "3", *["0", "0"] * 3]
         assert rows(table_of(hand_made, "differences-smoothing")) == [
             ["emotify", "smoothed", "raw", "DRBM", *better],
             ["emotify", "smoothed", "raw", "LOG", *same],
         ]
+
+    def test_figures_of_the_tags_that_are_better_or_worse(self, hand_made):
         shown = {
             name: [point[:2] for point in points]
             for picture in hand_made.figures
@@ -123,12 +130,15 @@ class TestComparison:
         assert "χ² = 6.00, p = 0.0498" in ranks.caption
 
 
-def test_a_file_of_means_and_p_values_by_tag(hand_made, tmp_path):
+def test_a_file_with_a_line_per_tag(hand_made):
     lines = [line.split(",") for line in hand_made.files["per-tag.csv"].splitlines()]
     assert lines[0] == ["dataset", "trained on", "tag", "DRBM", "LOG", "p DRBM against LOG"]
     assert lines[1] == ["emotify", "raw", "1", "0.75", "0.71875", "0"]
     assert lines[4] == ["emotify", "raw", "4", "", "", ""]
     assert len(lines) == 1 + 2 * 4
+
+
+def test_a_file_with_the_names_of_the_tags(tmp_path):
     tags = ["rock", "jazz, cool", "pop", "folk"]
     report = build_report(fabricate(tmp_path, TWO_MODELS, by_hand, tags=tags))
     assert 'emotify,raw,"jazz, cool",' in report.files["per-tag.csv"]
@@ -146,7 +156,7 @@ def searched(tmp_path_factory):
 
 
 class TestSettings:
-    def test_what_was_chosen_how_often_and_the_paper_s(self, searched):
+    def test_what_was_chosen_beside_the_paper_s_choice(self, searched):
         found = {(row[0], row[1]): row[2:6] for row in rows(searched.tables[0])}
         assert found["mturk", "DRBM"] == ["0.1\u00a0×2, 0.01\u00a0×1", "50", "CD", "1"]
         assert found["mturk", "DRBM, paper"] == ["0.01", "50", "—", "—"]
@@ -154,7 +164,7 @@ class TestSettings:
         assert found["mturk", "LOG, paper"] == ["2", "—", "—", "—"]
         assert ("cal500", "DRBM, paper") not in found
 
-    def test_every_setting_tried_and_its_seconds(self, searched):
+    def test_every_setting_tried(self, searched):
         tried = [row for row in rows(table_of(searched, "search-tried")) if row[0] == "cal500"]
         low, high = ["66.67 ± 6.67", "−3.33 ± 6.67"], ["70.00 ± 0.00", "+0.00 ± 0.00"]
         assert [row[1:] for row in tried[:4]] == [
@@ -167,6 +177,8 @@ class TestSettings:
             ["2", "trained with CD, training steps 1"],
             ["2", "trained with PL, training steps 1"],
         ]
+
+    def test_the_time_that_a_search_takes(self, searched):
         found = {(row[0], row[1]): row[2:] for row in rows(table_of(searched, "times"))}
         # DRBM, each of 3 test folds: 4 and 2 points on 2 folds; the final runs are among them
         assert found["cal500", "DRBM"] == ["2.00", "1.50", "0.50", "36", "1.5 min", "300"]
@@ -271,7 +283,7 @@ def test_calibration_of_the_models_that_give_probabilities(tmp_path):
 
 
 class TestUnfinished:
-    def test_finished_folds_are_shown_and_the_rest_is_named(self, tmp_path):
+    def test_finished_folds_are_shown_beside_what_is_missing(self, tmp_path):
         def wanted(run):
             return not run.smoothing if run.model == "DRBM" else run.smoothing or run.test_fold < 2
 
@@ -309,22 +321,32 @@ class TestFaults:
         with pytest.raises(DataError, match=message):
             build_report(folder)
 
-    def test_results_without_measurements_or_a_finished_fold(self, folder):
+    def test_results_without_measurements(self, folder):
         (folder / "measurements.jsonl").unlink()
         report = build_report(folder)
         assert "times" not in {table.name for table in report.tables}
         assert rows(report.tables[0])[0][3] == "75.0 ± 7.2"
+
+    def test_results_without_a_finished_fold(self, folder):
         path = folder / "results.jsonl"
         path.write_text(path.read_text().splitlines(keepends=True)[0])
         with pytest.raises(DataError, match="holds 1 run, but no test fold"):
             build_report(folder)
 
-    def test_a_form_without_what_it_shows(self, tmp_path):
-        other = RECIPES["damping"].replace("damping = [0.0, 0.5, 0.9]", "training_steps = [1, 2]")
-        search = TWO_MODELS.replace('"comparison"', '"search"')
-        for text, message in ((other, "damping"), (search, "a model with search")):
-            with pytest.raises(DataError, match=f"needs {message}"):
-                build_report(fabricate(tmp_path, text, plausible))
+    @pytest.mark.parametrize(
+        ("text", "message"),
+        [
+            (
+                RECIPES["damping"].replace("damping = [0.0, 0.5, 0.9]", "training_steps = [1, 2]"),
+                "damping",
+            ),
+            (TWO_MODELS.replace('"comparison"', '"search"'), "a model with search"),
+        ],
+        ids=["damping", "search"],
+    )
+    def test_a_form_without_what_it_shows(self, tmp_path, text, message):
+        with pytest.raises(DataError, match=f"needs {message}"):
+            build_report(fabricate(tmp_path, text, plausible))
 
 
 values = arrays(
@@ -336,7 +358,7 @@ values = arrays(
 
 @settings(deadline=None, max_examples=50)
 @given(values)
-def test_means_and_standard_errors_leave_out_what_is_undefined(matrix):
+def test_undefined_values_are_left_out(matrix):
     for axis in (0, 1):
         lines = np.moveaxis(matrix, axis, -1)
         for mean, line in zip(mean_known(matrix, axis=axis), lines, strict=True):

@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tag_structures import FILES
 
-from harmonium.data.tag_names import GenreTree
+from harmonium.data.genres import GenreTree
 from harmonium.errors import DataError
 from harmonium.library.filetags import Rules
 from harmonium.library.filetags.rules import RULE_NAMES, make_rules

@@ -24,10 +24,12 @@ from tagged_files import FORMATS, tagged
 
 from harmonium.audio.decoding import decode
 from harmonium.data import read_aliases, read_counts, read_triples
+from harmonium.data.aliases import resolve_aliases
 from harmonium.data.datasets import mulan as mulan_files
 from harmonium.data.datasets.dataset import read_arrays
 from harmonium.data.datasets.loaders import read_split
-from harmonium.data.tag_names import GenreTree, TagSplitter, read_tree, resolve_aliases
+from harmonium.data.genres import GenreTree, read_tree
+from harmonium.data.splitting import TagSplitter
 from harmonium.errors import HarmoniumError, HarmoniumWarning
 from harmonium.estimators import DiscriminativeRBM
 from harmonium.estimators.model_files import to_bytes
@@ -35,16 +37,18 @@ from harmonium.experiments.plan import arms, missing
 from harmonium.experiments.recipe import parse_recipe
 from harmonium.experiments.results import ResultStore, read_results
 from harmonium.library import Library, imports
-from harmonium.library.answers import read_said
-from harmonium.library.export import can_be_listed, rekordbox
+from harmonium.library.export import TaggedTrack, can_be_listed, rekordbox
 from harmonium.library.export import playlist as make_playlist
 from harmonium.library.filetags import apply_change, audio_digest, plan_write, read_tags, undo
-from harmonium.library.filetags.formats import opened, read_cover
+from harmonium.library.filetags.binary import opened
+from harmonium.library.filetags.formats import read_cover
 from harmonium.library.filetags.rules import make_rules, parse_pairs, read_rules
+from harmonium.library.model.tagger import Tagger
 from harmonium.library.search import parse
 from harmonium.library.store.models import StoredModel
+from harmonium.library.store.reports import ModelReport
 from harmonium.library.store.tracks import Track
-from harmonium.library.tagger import Tagger
+from harmonium.library.teaching.say import read_said
 from harmonium.web.app import create_app
 from harmonium.web.guard import ServerSettings
 
@@ -256,7 +260,7 @@ def results(data):
 @target(b'mode = "merge"\nignore = ["x"]\nid3_version = 3\n[fields]\nmellow = "mood"\n')
 def rules(data):
     said = read_rules(file("rules.toml", data))
-    make_rules([said, {"ignore": ["y"]}]).sort([("mellow", 0.5), ("x", 0.25)])
+    make_rules([said, {"ignore": ["y"]}]).place("mellow")
 
 
 @target(b'compounds = ["R&B"]\n[kinds]\nRock = ["Punk"]\n[aliases]\n"Punk Rock" = "Punk"\n')
@@ -291,7 +295,8 @@ def a_model():
 def model(data):
     with suppress(HarmoniumError):
         DiscriminativeRBM.from_bytes(data)
-    about = {"name": "DiscriminativeRBM", "vocabulary": list(TAGS), "extractor": "x", "report": {}}
+    about = {"name": "DiscriminativeRBM", "vocabulary": list(TAGS), "extractor": "x"}
+    about |= {"report": ModelReport()}
     thresholds = np.full(len(TAGS), 0.5, np.float32)
     tagger = Tagger(StoredModel(thresholds=thresholds, bytes=data, **about))
     known = np.full((2, len(tagger.tags)), np.nan, np.float32)
@@ -352,7 +357,10 @@ def playlist(data):
 
 @target(HOSTILE)
 def export(data):
-    given = [(track, tags, {"energy": 0.5} if tags else {}) for track, tags in tracks(data)]
+    given = [
+        TaggedTrack(track=track, tags=tags, features={"energy": 0.5} if tags else {})
+        for track, tags in tracks(data)
+    ]
     root = ElementTree.fromstring(rekordbox(given, "name"))
     assert len(root.findall("COLLECTION/TRACK")) == len(given)
 

@@ -15,8 +15,8 @@ from harmonium.library.index import index
 from harmonium.library.learning import fitting
 from harmonium.library.learning import train as train_module
 from harmonium.library.learning.train import train
-from harmonium.library.tagger import tag_library
-from harmonium.web.jobs import work
+from harmonium.library.model.tagger import tag_library
+from harmonium.web.work import work
 
 RATE, SECONDS = 22050, 2.5
 TAGS = ("bass", "bright", "drums", "calm", "dark", "energetic")
@@ -86,6 +86,6 @@ def trained_quickly(n_hidden: int):
 
 
 def work_quickly(*job):
-    """In the place of `jobs.work`: a job of the server that trains quickly."""
+    """In the place of `work.work`: a job of the server that trains quickly."""
     with trained_quickly(n_hidden=20):
         work(*job)

@@ -206,7 +206,9 @@ def write(folder, seed, times):
 
     from harmonium.library import Library
     from harmonium.library.filetags import Rules, read_tags
-    from harmonium.library.write import last_change, plan_writes, undo_change, write_planned
+    from harmonium.library.writing.file_plans import plan_writes
+    from harmonium.library.writing.restore import last_change, undo_change
+    from harmonium.library.writing.writer import write_planned
 
     kinds = ("mp3", "flac", "ogg", "m4a", "wav", "aiff")
     folder = Path(folder)
@@ -304,23 +306,26 @@ def commands():
     from noise_files import LEVEL
 
     from harmonium.errors import LibraryError
-    from harmonium.library import Library, answers, write  # noqa: F401
+    from harmonium.library import Library
     from harmonium.library.index import index
     from harmonium.library.store import database
+    from harmonium.library.teaching import say  # noqa: F401
+    from harmonium.library.writing import writer  # noqa: F401
 
     database.SYNCHRONOUS = "OFF"
     do = {
         "index": lambda library, folder: index(library, [folder], extractor=LEVEL, engine="serial"),
-        "say": lambda library, _: library.say(1, "calm", "-loud", person="ann", learn=False),
+        "say": lambda library, _: library.say(1, "calm", "-loud", person="ann"),
         "write": lambda library, _: library.write(predicted=False),
-        "undo": lambda library, number: library.undo(number, learn=False),
+        "undo": lambda library, number: library.undo(number),
     }
 
     def work(place, command, argument, kind, moment):
         with contextlib.suppress(LibraryError), Library.open(place) as library:
             if kind == "statement":
                 watch_moments(library.engine, moment, then=kill_this)
-            do[command](library, argument)
+            with library.learner.paused():
+                do[command](library, argument)
 
     for line in sys.stdin:
         *_, kind, moment = said = json.loads(line)
@@ -334,10 +339,12 @@ def store(place):
 
     from harmonium.library import Library
     from harmonium.library.store.models import StoredModel
+    from harmonium.library.store.reports import ModelReport
 
     with Library.open(place, create=False) as library:
         library.settings.set = lambda *_, **__: kill_this()
-        about = {"name": "nothing", "vocabulary": ["rock"], "extractor": "none", "report": {}}
+        about = {"name": "nothing", "vocabulary": ["rock"], "extractor": "none"}
+        about |= {"report": ModelReport()}
         thresholds = np.ones(1, np.float32)
         library.models.add(StoredModel(thresholds=thresholds, bytes=bytes(10**6), **about))
 

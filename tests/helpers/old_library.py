@@ -6,7 +6,7 @@ import sqlite3
 import sqlalchemy as sa
 from places import PROJECT
 
-from harmonium.library.store import database
+from harmonium.library.store import database, upgrades
 from harmonium.library.store.schema import metadata, table_version
 
 OLD = "0008"
@@ -30,6 +30,11 @@ def make_old_tables(place):
         bytes_type = "bytea" if engine.dialect.name == "postgresql" else "blob"
         connection.execute(sa.text(f"ALTER TABLE feature ADD COLUMN heads {bytes_type}"))
         connection.execute(sa.text("ALTER TABLE people_count RENAME TO crowd"))
+        new = [("written_file", "pending")]
+        new += [("track", name) for name in upgrades.ABOUT_FILES]
+        new += [("track_copy", name) for name in ("file_tags", *upgrades.ABOUT_FILES)]
+        for table, name in new:
+            connection.execute(sa.text(f"ALTER TABLE {table} DROP COLUMN {name}"))
         connection.execute(sa.insert(table_version).values(version_num=OLD))
     return engine
 

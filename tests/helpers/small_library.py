@@ -8,9 +8,11 @@ import polars as pl
 from harmonium import DiscriminativeRBM
 from harmonium.data.tag_names import AUDIO_FEATURES
 from harmonium.estimators.model_files import from_bytes
-from harmonium.library.store.models import UNREACHABLE, StoredModel
+from harmonium.library.model.builtin import BUILTIN_FILE, builtin_extractor
+from harmonium.library.model.tagger import tag_library
+from harmonium.library.store.models import StoredModel
+from harmonium.library.store.reports import ModelReport, TagReport
 from harmonium.library.store.tracks import Track
-from harmonium.library.tagger import BUILTIN_FILE, builtin_extractor, tag_library
 
 EXTRACTOR = "made up"
 TAGS = ("rock", "jazz", "hip hop", "mellow", "live")
@@ -104,14 +106,15 @@ def quick_model(features=False):
         "held_out.probabilities": P.astype(np.float16),
         "rates": Y.mean(axis=0).astype(np.float64),
     }
-    aliases = {"aliases": {"danceable": "danceability"}} if features else {}
+    reports = tuple(TagReport(tag=tag, learnt=tag != NOISE) for tag in (*TAGS, NOISE))
+    aliases = {"danceable": "danceability"} if features else {}
     return StoredModel(
         name="DiscriminativeRBM",
         vocabulary=tags,
-        thresholds=np.array([0.4] * len(TAGS) + [UNREACHABLE] * (1 + len(values)), np.float32),
+        thresholds=np.array([0.4] * len(TAGS) + [np.nan] * (1 + len(values)), np.float32),
         extractor=EXTRACTOR,
         bytes=model.to_bytes(more),
-        report={"min_count": 1, "min_share": 0.2, "tags": [], "left_out": [], **aliases},
+        report=ModelReport(min_count=1, min_share=0.2, aliases=aliases, tags=reports),
     )
 
 

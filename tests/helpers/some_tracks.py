@@ -6,6 +6,7 @@ import numpy as np
 import polars as pl
 
 from harmonium.library.store.models import StoredModel
+from harmonium.library.store.reports import ModelReport
 from harmonium.library.store.tracks import Track
 
 
@@ -21,7 +22,8 @@ def add_tracks(library, n, *, start=0):
 
 def a_model(n_tags=3, **values):
     """A stored model that nothing can be asked of, unless its bytes are given."""
-    about = {"name": "m", "extractor": "paper@1", "bytes": os.urandom(100), "report": {"auc": 0.75}}
+    about = {"name": "m", "extractor": "paper@1", "bytes": os.urandom(100)}
+    about |= {"report": ModelReport(mean_auc=0.75)}
     about |= {"vocabulary": [f"tag {k}" for k in range(n_tags)]}
     about |= {"thresholds": np.linspace(0, 1, n_tags, dtype=np.float32)}
     return StoredModel(**about | values)

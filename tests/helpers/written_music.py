@@ -1,15 +1,20 @@
 """A library of a few songs with people's tags and predictions, for tests of writing to files."""
 
+import resource
+from contextlib import contextmanager
 from pathlib import Path
 
+import mutagen
 import numpy as np
 import polars as pl
 from tagged_files import name_of, tagged
 
 from harmonium.estimators.model_files import to_bytes
 from harmonium.library.filetags import audio_digest, read_tags
-from harmonium.library.learning.fitting import curves_to_arrays
-from harmonium.library.store.models import UNREACHABLE, StoredModel
+from harmonium.library.index import index
+from harmonium.library.learning.scores import curves_to_arrays
+from harmonium.library.store.models import StoredModel
+from harmonium.library.store.reports import ModelReport
 from harmonium.library.store.tracks import Track
 
 VOCABULARY = ["guitar", "mellow", "loud", "hip hop"]
@@ -50,11 +55,35 @@ def predict(
     ``more``: further tags, without a threshold, or with these.
     """
     data = b"" if curves is None else to_bytes(curves_to_arrays(curves), {})
-    report = {} if own is None else {"own": own, "precision": dict.fromkeys(VOCABULARY, 0.9)}
-    others = np.full(len(more), UNREACHABLE) if thresholds is None else thresholds
+    precision = {} if own is None else dict.fromkeys(VOCABULARY, 0.9)
+    report = ModelReport(own=own, precision=precision)
+    others = np.full(len(more), np.nan) if thresholds is None else thresholds
     thresholds = np.append(THRESHOLDS, np.array(others, np.float32))
     about = {"name": "a model", "vocabulary": [*VOCABULARY, *more], "thresholds": thresholds}
     number = library.models.add(StoredModel(**about, extractor="none", bytes=data, report=report))
     ids = library.tracks.ids()
     row = np.array([predicted[tag] for tag in (*VOCABULARY, *more)], np.float32)
     library.predictions.put(number, ids, np.tile(row, (len(ids), 1)))
+
+
+def reindex(library, *folders):
+    """Index folders, by default those of before; the report."""
+    return index(library, folders, extractor="timbre", engine="serial")
+
+
+@contextmanager
+def files_limited_to(size):
+    """No file can have more bytes, as if the disk were full then."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+def change_title(path) -> None:
+    """What another program does to a file."""
+    file = mutagen.File(path)
+    file["title"] = ["Another title"]
+    file.save()

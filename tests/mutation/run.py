@@ -33,8 +33,11 @@ GROUPS: dict[str, dict[str, list[str]]] = {
         for name in ("folds", "metrics", "significance")
     },
     "undo": {
-        f"{UNDO}/store/changes.py": ["tests/library/store", "tests/commands/test_write.py"],
-        f"{UNDO}/write.py": ["tests/library/test_precision.py", "tests/commands/test_write.py"],
+        f"{UNDO}/store/changes.py": ["tests/library/store", "tests/library/writing"],
+        **{
+            f"{UNDO}/writing/{name}.py": ["tests/library/writing"]
+            for name in ("plan", "outline", "undoable", "restore")
+        },
         f"{UNDO}/filetags/write.py": ["tests/library/filetags"],
     },
     "rbm": {
@@ -45,12 +48,13 @@ GROUPS: dict[str, dict[str, list[str]]] = {
             "inference": ["infer", "sampling", "model", "objectives"],
             "gradients": ["gradients", "objectives", "multi_prediction", "pseudolikelihood",
                           "rows"],
+            "forward": ["forward"],
             "other_models": ["other_models"],
             "training": ["training", "rows"],
         }.items()
     },
 }  # fmt: skip
-GROUPS["rbm"]["harmonium/rbm/training.py"] += ["tests/estimators/test_large_tables.py"]
+GROUPS["rbm"]["harmonium/rbm/training.py"] += ["tests/estimators/test_tables.py"]
 LIBRARIES = ("hypothesis", "jax", "optax", "polars", "pytest", "scipy.stats", "sklearn")
 QUICK = (
     *("-x", "-q", "-k", "not postgresql", "-m", "not long"),

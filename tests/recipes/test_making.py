@@ -19,8 +19,9 @@ from harmonium.data.datasets.loaders import HEADS
 from harmonium.data.tag_names import normalise_tag
 from harmonium.estimators.model_files import from_bytes, read_model
 from harmonium.evaluation import auc_per_tag
-from harmonium.library.learning.fitting import make_curves
-from harmonium.library.tagger import BUILTIN, curves_from_arrays
+from harmonium.library.learning.scores import make_curves
+from harmonium.library.model.builtin import BUILTIN
+from harmonium.library.model.precision import curves_from_arrays
 
 VOCABULARY = shared_vocabulary()
 

@@ -8,8 +8,10 @@ import pytest
 from make_words import Lists, PresentObserved, jamendo, join, learn_gains, make
 
 from harmonium.data.tag_names import normalise_tag
-from harmonium.estimators.model_files import from_bytes, log_odds, sigmoid
-from harmonium.library.tagger import WORDS_FILE, Words, mean_field, words
+from harmonium.estimators.model_files import from_bytes
+from harmonium.library.model.words import WORDS_FILE, Words, words
+from harmonium.logistic import log_odds, sigmoid
+from harmonium.rbm.forward import mean_field
 
 QUICK = {"members": 2, "n_hidden": 8, "max_epochs": 40, "batch_size": 50, "learning_rate": 0.03}
 
@@ -65,7 +67,7 @@ def test_tags_that_go_together_make_each_other_likely(made):
 def test_the_mean_of_log_odds_tag_by_tag(made):
     y = np.full((1, 5), np.nan)
     y[0, [0, 2]] = 1
-    members = [mean_field(rbm, np.zeros((1, 1)), y, 1)[0] for rbm in made.members]
+    members = [mean_field(rbm, y, steps=1)[0] for rbm in made.members]
     for j in (1, 3, 4):
         by_rbm = np.mean([log_odds(p[j]) for p in members])
         shares = [made.beside[k, j] for k in (0, 2) if not np.isnan(made.beside[k, j])]

@@ -34,18 +34,18 @@ _LOADERS: dict[str, Callable[..., Dataset]] = {
 def names(folder: str | Path | None = None) -> list[str]:
     """The names that `load` takes: the known ones, and any other Mulan set in the data folder."""
     known = [*_LOADERS, *(mulan.PREFIX + name for name in TABLES["mulan"])]
-    found = {
-        mulan.PREFIX + path.parent.name
-        for root in data_folders(folder)
-        for path in root.glob("mulan/*/*.xml")
-        if path.stem == path.parent.name
-    }
-    return known + sorted(found - set(known))
+    others = set()
+    for root in data_folders(folder):
+        for path in root.glob("mulan/*/*.xml"):
+            if path.stem == path.parent.name:
+                others.add(mulan.PREFIX + path.parent.name)
+    return known + sorted(others - set(known))
 
 
 def info(name: str) -> DatasetInfo:
     """What is known about a dataset without reading it."""
-    return _find(name)[0]
+    dataset_info, _ = _find(name)
+    return dataset_info
 
 
 def load(name: str, folder: str | Path | None = None, **options: Any) -> Dataset:
@@ -71,14 +71,16 @@ def load(name: str, folder: str | Path | None = None, **options: Any) -> Dataset
         if option not in known:
             listed = ", ".join(known) or "none"
             raise DataError(f"Dataset '{name}' has no option '{option}'. Its options: {listed}.")
-    about, loader = _find(name)
-    with reading(f"Dataset '{name}'", f"Its files are not the published ones. {about.how_to_get}"):
+    dataset_info, loader = _find(name)
+    way_out = f"Its files are not the published ones. {dataset_info.how_to_get}"
+    with reading(f"Dataset '{name}'", way_out):
         return loader(folder, **options)
 
 
 def options_of(name: str) -> list[str]:
     """The options that `load` takes for a dataset."""
-    parameters = inspect.signature(_find(name)[1]).parameters.values()
+    _, loader = _find(name)
+    parameters = inspect.signature(loader).parameters.values()
     return [parameter.name for parameter in parameters if parameter.kind == parameter.KEYWORD_ONLY]
 
 
@@ -86,9 +88,9 @@ def _find(name: str) -> tuple[DatasetInfo, Callable[..., Dataset]]:
     if name in _LOADERS:
         return INFOS[name], _LOADERS[name]
     if name.startswith(mulan.PREFIX) and len(name) > len(mulan.PREFIX):
-        which = name.removeprefix(mulan.PREFIX)
-        if Path(which).name == which:
-            return mulan.info(which), partial(mulan.load, which)
+        set_name = name.removeprefix(mulan.PREFIX)
+        if Path(set_name).name == set_name:
+            return mulan.info(set_name), partial(mulan.load, set_name)
     known = names()
     hint = did_you_mean(name, known)
     raise DataError(

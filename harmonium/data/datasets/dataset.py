@@ -21,10 +21,11 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 import polars as pl
 
-from harmonium.arrays import Arrays, Codes, Floats, Places
-from harmonium.data.tables import encode
-from harmonium.data.tag_names import artist_groups
-from harmonium.data.triples import TagCounts, Triples
+from harmonium.arrays import Arrays, Codes, Floats, Mask, Places
+from harmonium.data.artists import artist_groups
+from harmonium.data.coded import encode
+from harmonium.data.counts import TagCounts
+from harmonium.data.triples import Triples
 from harmonium.errors import DataError, DatasetNotFoundError, DataWarning, HarmoniumError
 from harmonium.files import user_data_folder
 
@@ -53,9 +54,15 @@ class DatasetInfo:
     how_to_get: str  # what to do when the files are missing
 
 
-TABLES = tomllib.loads(Path(__file__).with_name("datasets.toml").read_text(encoding="utf-8"))
+def _read_toml(name: str) -> dict[str, Any]:
+    return tomllib.loads(Path(__file__).with_name(name).read_text(encoding="utf-8"))
+
+
+TABLES = _read_toml("datasets.toml")
 INFOS = {name: DatasetInfo(name=name, **table) for name, table in TABLES["dataset"].items()}
 DIGESTS: dict[str, str] = TABLES["sha256"]  # the SHA-256 of each published file -> its name
+MUSICNN_TAGS: dict[str, list[str]] = _read_toml("musicnn_tags.toml")
+"""The tags of musicnn's two networks, in the order of their outputs."""
 
 
 class Labels(NamedTuple):
@@ -132,17 +139,18 @@ class Dataset:
         if min_count is not None and min_share is not None:
             raise DataError("Give 'min_count' or 'min_share', not both.")
         if min_count is None and min_share is None:
-            min_count, min_share = self.info.min_count, self.info.min_share
+            min_count = self.info.min_count
+            min_share = self.info.min_share
         if min_share is None:
             assert min_count is not None
-            return Labels(counts.labels(min_count=min_count), counts.tags)
+            return Labels(values=counts.labels(min_count=min_count), tags=counts.tags)
         if self.listeners is None:
             raise DataError(
                 f"'min_share' needs the number of listeners of each item, which dataset "
                 f"'{self.name}' does not give. Use 'min_count'."
             )
-        labels = counts.share_labels(min_share=min_share, listeners=self.listeners)
-        return Labels(labels, counts.tags)
+        values = counts.share_labels(min_share=min_share, listeners=self.listeners)
+        return Labels(values=values, tags=counts.tags)
 
     def groups(self, by: Literal["item", "track", "artist"] = "track") -> Codes:
         """A number for each item, (n,), the same for items of one track or artist.
@@ -158,31 +166,21 @@ class Dataset:
                 f"Dataset '{self.name}' does not say which {by} an item belongs to. "
                 f"'by' can be {known}; got {by!r}."
             )
-        return artist_groups(labels) if by == "artist" else encode(labels)[0]
+        if by == "artist":
+            return artist_groups(labels)
+        return encode(labels).codes
 
 
 def describe(data: Dataset, *, n_tags: int = 10) -> dict[str, Any]:
     """The dataset's sizes, labels, groups and terms, and its most frequent tags, for JSON."""
-    info, counts, triples, listeners = data.info, data.counts, data.triples, data.listeners
-    # Counted in the sparse matrix: the labels of a large vocabulary would fill the memory.
-    if info.min_share is not None and listeners is not None:
-        rule = f"positive from {info.min_share:.0%} of an item's listeners on, negative below"
-        is_positive, unknown = counts.shared(info.min_share, listeners), 0
-    else:
-        is_positive = counts.frequent(info.min_count)
-        unknown = int((~is_positive).sum())
-        rule = "positive where given, negative elsewhere"
-        if info.min_count > 1:
-            rule = (
-                f"positive from {info.min_count} users on, negative where nobody gave the tag, "
-                "unknown between"
-            )
-    positive = int(is_positive.sum())
-    negative = len(data) * len(data.tags) - positive - unknown
-    per_tag = np.bincount(counts.matrix.indices[is_positive], minlength=len(data.tags))
+    info = data.info
+    labels = _count_labels(data)
+    per_tag = np.bincount(data.counts.matrix.indices[labels.is_positive], minlength=len(data.tags))
     top = pl.DataFrame({"tag": data.tags, "positive": per_tag})
     top = top.sort(["positive", "tag"], descending=[True, False])
-    extremes = None if listeners is None else [int(listeners.min()), int(listeners.max())]
+    listeners_per_item = None
+    if data.listeners is not None:
+        listeners_per_item = [int(data.listeners.min()), int(data.listeners.max())]
     return {
         "name": data.name,
         "title": info.title,
@@ -190,15 +188,19 @@ def describe(data: Dataset, *, n_tags: int = 10) -> dict[str, Any]:
         "items": len(data),
         "tags": len(data.tags),
         "features": None if data.features is None else data.features.shape[1],
-        "triples": None if triples is None else len(triples),
-        "users": None if triples is None else len(triples.users),
-        "listeners_per_item": extremes,
+        "triples": None if data.triples is None else len(data.triples),
+        "users": None if data.triples is None else len(data.triples.users),
+        "listeners_per_item": listeners_per_item,
         "tracks": None if data.tracks is None else data.tracks.n_unique(),
         "artists": None if data.artists is None else data.artists.n_unique(),
         "audio_files": 0 if data.audio is None else len(data.audio),
         "splits": {name: len(rows) for name, rows in data.splits.items()},
-        "rule": rule,
-        "labels": {"positive": positive, "negative": negative, "unknown": unknown},
+        "rule": labels.rule,
+        "labels": {
+            "positive": labels.n_positive,
+            "negative": labels.n_negative,
+            "unknown": labels.n_unknown,
+        },
         "top_tags": top.head(n_tags).to_dicts(),
         "citation": info.citation,
         "licence": info.licence,
@@ -206,12 +208,54 @@ def describe(data: Dataset, *, n_tags: int = 10) -> dict[str, Any]:
     }
 
 
+class _LabelCounts(NamedTuple):
+    """The labels by the dataset's own rule."""
+
+    rule: str  # in words
+    is_positive: Mask  # (nnz,) which stored counts are positive labels
+    n_positive: int
+    n_negative: int
+    n_unknown: int
+
+
+def _count_labels(data: Dataset) -> _LabelCounts:
+    """Counted in the sparse matrix: the labels of a large vocabulary would fill the memory."""
+    info = data.info
+    if info.min_share is not None and data.listeners is not None:
+        rule = f"positive from {info.min_share:.0%} of an item's listeners on, negative below"
+        is_positive = data.counts.shared(info.min_share, data.listeners)
+        n_unknown = 0
+    else:
+        rule = "positive where given, negative elsewhere"
+        if info.min_count > 1:
+            rule = (
+                f"positive from {info.min_count} users on, negative where nobody gave the tag, "
+                "unknown between"
+            )
+        is_positive = data.counts.frequent(info.min_count)
+        n_unknown = int((~is_positive).sum())
+    n_positive = int(is_positive.sum())
+    return _LabelCounts(
+        rule=rule,
+        is_positive=is_positive,
+        n_positive=n_positive,
+        n_negative=len(data) * len(data.tags) - n_positive - n_unknown,
+        n_unknown=n_unknown,
+    )
+
+
+# Finding the files
+
+
 def data_folders(folder: str | Path | None = None) -> list[Path]:
     """The folders that are searched, in this order."""
     if folder is not None:
         return [Path(folder).expanduser()]
+    folders = [user_data_folder()]
     named = os.environ.get(ENVIRONMENT)
-    return [*([Path(named).expanduser()] if named else []), user_data_folder()]
+    if named:
+        folders.insert(0, Path(named).expanduser())
+    return folders
 
 
 def is_found(info: DatasetInfo, folder: str | Path | None = None) -> Path | None:
@@ -224,35 +268,39 @@ def is_found(info: DatasetInfo, folder: str | Path | None = None) -> Path | None
 
 def locate(info: DatasetInfo, folder: str | Path | None = None) -> list[Path]:
     """The folder of each of the dataset's subfolders, with a warning about unknown versions."""
-    found = _folders(info, folder)
-    known = set(DIGESTS.values())
-    files = [
-        path / name
-        for path, names in zip(found, info.files.values(), strict=True)
-        for name in {one for name in names for one in name.split("|")} & known
-        if (path / name).is_file()
-    ]
-    digests = {file: hashlib.sha256(file.read_bytes()).hexdigest() for file in files}
-    strange = sorted(str(file) for file, digest in digests.items() if digest not in DIGESTS)
-    if strange:
+    folders = _folders(info, folder)
+    unknown = _files_of_unknown_versions(info, folders)
+    if unknown:
         warnings.warn(
-            f"Dataset '{info.name}': {', '.join(strange)} differ by SHA-256 from the published "
+            f"Dataset '{info.name}': {', '.join(unknown)} differ by SHA-256 from the published "
             f"files that Harmonium was tested with, so other numbers may follow. {info.how_to_get}",
             DataWarning,
             stacklevel=4,  # the caller of load
         )
-    return found
+    return folders
+
+
+def _files_of_unknown_versions(info: DatasetInfo, folders: Sequence[Path]) -> list[str]:
+    """The files that differ from their published version."""
+    published = set(DIGESTS.values())
+    differing = set()
+    for folder, names in zip(folders, info.files.values(), strict=True):
+        for name in (choice for choices in names for choice in choices.split("|")):
+            file = folder / name
+            if name in published and file.is_file():
+                digest = hashlib.sha256(file.read_bytes()).hexdigest()
+                if digest not in DIGESTS:
+                    differing.add(str(file))
+    return sorted(differing)
 
 
 def _folders(info: DatasetInfo, folder: str | Path | None) -> list[Path]:
-    found = []
+    """The folder of each of the dataset's subfolders; DatasetNotFoundError if a file is missing."""
+    folders = []
     for subfolder, files in info.files.items():
         tails = dict.fromkeys([subfolder, Path(subfolder).name, "."])  # a/b, b and the root itself
         candidates = [root / tail for root in data_folders(folder) for tail in tails]
-        missing = {
-            path: [one for one in files if not any((path / o).is_file() for o in one.split("|"))]
-            for path in candidates
-        }
+        missing = {path: _missing_files(path, files) for path in candidates}
         # If none is complete, the closest tells most, such as a folder with one of two files.
         nearest = min(missing, key=lambda path: (len(missing[path]), not path.is_dir()))
         if missing[nearest]:
@@ -264,8 +312,20 @@ def _folders(info: DatasetInfo, folder: str | Path | None) -> list[Path]:
                 f"If it is elsewhere, name the data folder: with --folder, with folder=... in "
                 f"Python, or with the environment variable {ENVIRONMENT}."
             )
-        found.append(nearest)
-    return found
+        folders.append(nearest)
+    return folders
+
+
+def _missing_files(folder: Path, files: Sequence[str]) -> list[str]:
+    """The files that are not in a folder; "a|b" is missing if neither is there."""
+    missing = []
+    for choices in files:
+        if not any((folder / name).is_file() for name in choices.split("|")):
+            missing.append(choices)
+    return missing
+
+
+# Reading them
 
 
 @contextmanager

@@ -11,16 +11,16 @@ from collections.abc import Sequence
 from dataclasses import replace
 from math import nan
 from pathlib import Path
-from typing import TypeAlias
+from typing import Literal, NamedTuple
 from xml.etree import ElementTree
 
 import numpy as np
 import polars as pl
 import scipy.sparse as sp
 
-from harmonium.arrays import Codes, Floats
+from harmonium.arrays import Codes, Floats, Places
+from harmonium.data.counts import TagCounts
 from harmonium.data.datasets.dataset import TABLES, Dataset, DatasetInfo, locate, reading
-from harmonium.data.triples import TagCounts
 from harmonium.errors import DataError, DataWarning
 
 PREFIX = "mulan:"
@@ -29,8 +29,20 @@ _LIBRARY = (
     "multi-label learning, Journal of Machine Learning Research 12, 2411-2414"
 )
 
-Attribute: TypeAlias = tuple[str, tuple[str, ...] | None]
-"""A column's name and its nominal values: () for a number, None for text."""
+
+class Attribute(NamedTuple):
+    """A column of an ARFF file."""
+
+    name: str
+    kind: Literal["number", "nominal", "text"]
+    values: tuple[str, ...] = ()  # of a nominal attribute
+
+
+class ArffTable(NamedTuple):
+    """The content of an ARFF file."""
+
+    attributes: list[Attribute]
+    rows: Floats  # (n, n_attributes); a nominal value is its place, missing or text is NaN
 
 
 def info(name: str) -> DatasetInfo:
@@ -55,116 +67,136 @@ def load(name: str, folder: str | Path | None = None) -> Dataset:
     With an official split, the rows of the training file come first, then those of the test file.
     docs/datasets.md says what becomes of nominal and missing values.
     """
-    about = info(name)
-    (path,) = locate(about, folder)
+    dataset_info = info(name)
+    (path,) = locate(dataset_info, folder)
     labels = _label_names(path / f"{name}.xml")
-    files = {split: path / f"{name}-{split}.arff" for split in ("train", "test")}
-    if not all(file.is_file() for file in files.values()):
-        files = {"all": path / f"{name}.arff"}
-    read = [read_arff(file) for file in files.values()]
-    attributes = read[0][0]
-    if read[-1][0] != attributes:
-        raise DataError(f"{path}: the attributes of {name}-train.arff and {name}-test.arff differ.")
-    rows = np.concatenate([part for _, part in read])
-    matrix = sp.csr_array(_labels(attributes, rows, labels, source=path))
-    features, names = _features(attributes, rows, labels, source=path)
-    items = pl.Series([f"{name} {row:05d}" for row in range(len(rows))])
-    parts = np.split(np.arange(len(rows)), [len(read[0][1])])
+    table, splits = _read_rows(path, name)
+    matrix = sp.csr_array(_labels(table, labels, source=path))
+    features, feature_names = _features(table, labels, source=path)
+    items = pl.Series([f"{name} {row:05d}" for row in range(len(table.rows))])
     return Dataset(
-        info=about,
+        info=dataset_info,
         items=items,
-        counts=TagCounts(items, pl.Series(labels), matrix),
+        counts=TagCounts(items=items, tags=pl.Series(labels), matrix=matrix),
         features=features,
-        feature_names=names,
-        splits=dict(zip(files, parts, strict=True)) if "test" in files else {},
+        feature_names=feature_names,
+        splits=splits,
     )
+
+
+def _read_rows(path: Path, name: str) -> tuple[ArffTable, dict[str, Places]]:
+    """All rows of a set, and the rows of each split; without an official split, none."""
+    train_file = path / f"{name}-train.arff"
+    test_file = path / f"{name}-test.arff"
+    if not train_file.is_file() or not test_file.is_file():
+        return read_arff(path / f"{name}.arff"), {}
+    train = read_arff(train_file)
+    test = read_arff(test_file)
+    if train.attributes != test.attributes:
+        raise DataError(f"{path}: the attributes of {name}-train.arff and {name}-test.arff differ.")
+    table = ArffTable(train.attributes, np.concatenate([train.rows, test.rows]))
+    n_train = len(train.rows)
+    splits = {"train": np.arange(n_train), "test": np.arange(n_train, len(table.rows))}
+    return table, splits
 
 
 def _label_names(path: Path) -> list[str]:
     """The names of all <label> elements, nested ones included, in the file's order."""
     with reading(path, "It must be an XML file with <label name=...> elements."):
         elements = ElementTree.parse(path).getroot().iter()
-        names = [one.attrib["name"] for one in elements if one.tag.split("}")[-1] == "label"]
+        names = []
+        for element in elements:
+            if element.tag.split("}")[-1] == "label":
+                names.append(element.attrib["name"])
     if not names or len(set(names)) != len(names):
         raise DataError(f"{path} must hold <label name=...> elements with different names.")
     return names
 
 
-def _labels(
-    attributes: Sequence[Attribute], rows: Floats, names: Sequence[str], *, source: Path
-) -> Codes:
+def _labels(table: ArffTable, names: Sequence[str], *, source: Path) -> Codes:
     """1 if the label's value is "1", (n, n_labels)."""
-    columns = [name for name, _ in attributes]
+    column_of = {attribute.name: i for i, attribute in enumerate(table.attributes)}
     labels = []
     for name in names:
-        if name not in columns:
+        if name not in column_of:
             raise DataError(f"{source}: label '{name}' of the XML file is not an attribute.")
-        at = columns.index(name)
-        values = attributes[at][1] or ()
-        if sorted(values) != ["0", "1"] or np.isnan(rows[:, at]).any():
+        values = table.attributes[column_of[name]].values
+        column = table.rows[:, column_of[name]]
+        if sorted(values) != ["0", "1"] or np.isnan(column).any():
             raise DataError(f"{source}: label '{name}' must be 0 or 1 in every row.")
-        labels.append(rows[:, at] == values.index("1"))
+        labels.append(column == values.index("1"))
     return np.stack(labels, axis=1).astype(np.int32)
 
 
-def _features(
-    attributes: Sequence[Attribute], rows: Floats, labels: Sequence[str], *, source: Path
-) -> tuple[Floats, pl.Series]:
+def _features(table: ArffTable, labels: Sequence[str], *, source: Path) -> tuple[Floats, pl.Series]:
     """The columns that are not labels as numbers, (n, D), and their names."""
     columns: dict[str, Floats] = {}
-    for (name, values), column in zip(attributes, rows.T, strict=True):
-        if values is None:
+    for attribute, column in zip(table.attributes, table.rows.T, strict=True):
+        if attribute.kind == "text":
             warnings.warn(
-                f"{source}: the text attribute '{name}' is left out of the features.",
+                f"{source}: the text attribute '{attribute.name}' is left out of the features.",
                 DataWarning,
                 stacklevel=4,
             )
-        elif name not in labels:
-            columns |= _as_columns(name, values, column)
+        elif attribute.name not in labels:
+            columns |= _as_columns(attribute, column)
     if not columns:
         raise DataError(f"{source}: there are no features, only labels.")
     return np.stack(list(columns.values()), axis=1), pl.Series([*columns])
 
 
-def _as_columns(name: str, values: tuple[str, ...], column: Floats) -> dict[str, Floats]:
-    """An attribute as one or more columns of numbers by name."""
-    missing = np.isnan(column)
-    code = np.where(missing, 0, column).astype(np.intp)
+def _as_columns(attribute: Attribute, column: Floats) -> dict[str, Floats]:
+    """An attribute as one or more columns of numbers by name.
+
+    Nominal values that are numbers become these; of two others, one is 0 and the other 1; of more,
+    each gets a column.
+    """
+    name, kind, values = attribute
+    if kind == "number" or not values:
+        return {name: column}
+    is_missing = np.isnan(column)
+    place = np.where(is_missing, 0, column).astype(np.intp)
     try:
         numbers = np.array(values, dtype=np.float32)
     except ValueError:
-        numbers = np.eye(len(values), dtype=np.float32)
-    if not values or (numbers.ndim == 2 and len(values) == 2):
-        return {name: column}
-    names = [name] if numbers.ndim == 1 else [f"{name}={value}" for value in values]
-    found = np.where(missing, np.float32(nan), numbers[code].T).reshape(len(names), -1)
-    return dict(zip(names, found, strict=True))
+        if len(values) == 2:
+            return {name: column}
+        is_value = np.eye(len(values), dtype=np.float32)[place].T  # (n_values, n)
+        rows = np.where(is_missing, np.float32(nan), is_value)
+        names = [f"{name}={value}" for value in values]
+        return dict(zip(names, rows, strict=True))
+    return {name: np.where(is_missing, np.float32(nan), numbers[place])}
 
 
-def read_arff(path: Path) -> tuple[list[Attribute], Floats]:
-    """The columns of an ARFF file and its rows, (n, n_attributes)."""
-    # A nominal value becomes its position among the attribute's values; missing or text is NaN.
+def read_arff(path: Path) -> ArffTable:
+    """The columns of an ARFF file and its rows."""
     from sklearn.externals import _arff
 
     with reading(path, "It must be an ARFF file in UTF-8."):
         text = path.read_bytes().decode("utf-8-sig").replace("\r\n", "\n")
         is_sparse = re.search(r"^@data\s*(%.*\s+)*\{", text, re.IGNORECASE | re.MULTILINE)
-        kind = _arff.LOD if is_sparse else _arff.DENSE
-        found = _arff.load(text, encode_nominal=True, return_type=kind)
-    # The reader leaves the backslash before a quotation mark in a name.
-    named = [(re.sub(r"\\(.)", r"\1", name), kind) for name, kind in found["attributes"]]
-    kinds: dict[str, tuple[str, ...] | None] = {
-        name: () if isinstance(kind, str) else tuple(kind) for name, kind in named
-    }
-    kinds |= {name: None for name, kind in named if kind == "STRING"}
-    rows = np.zeros((len(found["data"]), len(kinds)))
-    for row, values in zip(rows, found["data"], strict=True):
-        for at, value in values.items() if is_sparse else enumerate(values):
-            row[at] = nan if value is None or isinstance(value, str) else value
-    large = np.argwhere(np.abs(rows) > np.finfo(np.float32).max)
-    if len(large):
-        row, at = large[0]
-        raise DataError(f"{path}, row {row + 1}: '{[*kinds][at]}' must be a finite number.")
+        return_type = _arff.LOD if is_sparse else _arff.DENSE
+        parsed = _arff.load(text, encode_nominal=True, return_type=return_type)
+    attributes = [_attribute(name, kind) for name, kind in parsed["attributes"]]
+    rows = np.zeros((len(parsed["data"]), len(attributes)))
+    for row, values in zip(rows, parsed["data"], strict=True):
+        for place, value in values.items() if is_sparse else enumerate(values):
+            row[place] = nan if value is None or isinstance(value, str) else value
+    too_large = np.argwhere(np.abs(rows) > np.finfo(np.float32).max)
+    if len(too_large):
+        row_number, place = too_large[0]
+        name = attributes[place].name
+        raise DataError(f"{path}, row {row_number + 1}: '{name}' must be a finite number.")
     if not rows.size:
         raise DataError(f"{path} has no @attribute line, or no rows after @data.")
-    return list(kinds.items()), rows.astype(np.float32)
+    return ArffTable(attributes, rows.astype(np.float32))
+
+
+def _attribute(name: str, kind: str | Sequence[str]) -> Attribute:
+    """An attribute as the reader gives it."""
+    name = re.sub(r"\\(.)", r"\1", name)  # the reader leaves the backslash before a quotation mark
+    if kind == "STRING":
+        return Attribute(name, "text")
+    if isinstance(kind, str):
+        return Attribute(name, "number")
+    return Attribute(name, "nominal", tuple(kind))

@@ -1,4 +1,4 @@
-"""The numbers behind a report, and how they are formatted.
+"""The numbers behind a report: scores, their means and errors, and comparisons of two.
 
 `summarise` makes them from a recipe and its results; nothing is trained and JAX is not imported.
 """
@@ -6,7 +6,7 @@
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -25,16 +25,22 @@ from harmonium.experiments.plan import (
     mean_validation_auc,
     ways_to_test,
 )
-from harmonium.experiments.recipe import ONE, Recipe
+from harmonium.experiments.recipe import Recipe
+from harmonium.experiments.report.wording import NOTHING, format_setting
 from harmonium.experiments.results import RESULTS
-
-NOTHING = "—"  # the text of a cell that has no value
 
 CORRECTIONS = {"none": "", "holm": ", Holm", "bh": ", BH"}
 """For many tests at once, as `harmonium.evaluation.paired_t_tests` and as tables name them."""
 
 
-@dataclass(frozen=True, eq=False)
+class SearchStage(NamedTuple):
+    """One stage of a search, over the finished test folds."""
+
+    points: list[dict[str, Any]]  # the settings that were tried
+    aucs: Doubles  # (n_finished, n_points) mean validation AUCs
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
 class Score:
     """One arm, tested in one way."""
 
@@ -71,17 +77,22 @@ class Score:
         return standard_error(mean_known(self.aucs, axis=1))
 
     @property
-    def stages(self) -> list[tuple[list[dict[str, Any]], Doubles]]:
-        """Each stage of the search: the points, and (n_finished, n_points) validation AUCs."""
-        of_folds = zip(*(state.stages for state in self.states), strict=True)
-        return [(stage[0][0], np.array([aucs for _, aucs in stage])) for stage in of_folds]
+    def stages(self) -> list[SearchStage]:
+        """The stages of the search."""
+        stages = []
+        for stage_of_folds in zip(*(state.stages for state in self.states), strict=True):
+            points, _ = stage_of_folds[0]
+            aucs = np.array([aucs_of_fold for _, aucs_of_fold in stage_of_folds])
+            stages.append(SearchStage(points, aucs))
+        return stages
 
     def name(self, axes: Iterable[str]) -> str:
         """Its values on these axes in words; the model's name without axes."""
-        return ", ".join(format_setting(a, self.axes[a]) for a in axes) or self.arm.model.name
+        values = [format_setting(axis, self.axes[axis]) for axis in axes]
+        return ", ".join(values) or self.arm.model.name
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, kw_only=True)
 class Summary:
     """All results of a recipe."""
 
@@ -102,14 +113,22 @@ class Summary:
 
     def within_clips(self, measure: str) -> "Summary":
         """The same summary, with one of `CLIP_MEASURES` in place of the tags' AUCs."""
-        at = [CLIP_MEASURES.index(measure)]
-        arms = [[replace(s, aucs=s.of_clips[:, at], tags=(measure,)) for s in a] for a in self.arms]
+        column = [CLIP_MEASURES.index(measure)]
+        arms = []
+        for scores in self.arms:
+            arms.append(
+                [
+                    replace(score, aucs=score.of_clips[:, column], tags=(measure,))
+                    for score in scores
+                ]
+            )
         return replace(self, arms=arms)
 
     def varying(self, *but: str) -> tuple[str, ...]:
         """The axes on which the arms and tests differ, except some."""
         scores = [score for arm in self.arms for score in arm]
-        return tuple(a for a in scores[0].axes if a not in but and len(grouped(scores, a)) > 1)
+        axes = [axis for axis in scores[0].axes if axis not in but]
+        return tuple(axis for axis in axes if len(grouped(scores, axis)) > 1)
 
     def arm_name(self, score: Score) -> str:
         """The model and whatever else tells an arm from the others on its dataset."""
@@ -118,11 +137,12 @@ class Summary:
 
 def grouped(scores: Iterable[Score], *axes: str) -> dict[Any, list[Score]]:
     """The scores by their value on an axis, or by those on several, in the order of the recipe."""
-    found: dict[Any, list[Score]] = {}
+    groups: dict[Any, list[Score]] = {}
     for score in scores:
-        key = tuple(score.axes[axis] for axis in axes)
-        found.setdefault(key if len(axes) > 1 else key[0], []).append(score)
-    return found
+        values = tuple(score.axes[axis] for axis in axes)
+        key = values if len(axes) > 1 else values[0]
+        groups.setdefault(key, []).append(score)
+    return groups
 
 
 def mean_known(values: Doubles, axis: int | None = None) -> Any:
@@ -135,14 +155,19 @@ def mean_known(values: Doubles, axis: int | None = None) -> Any:
 def standard_error(values: Doubles) -> float:
     """sd / √n of the values that are not NaN, with n - 1 degrees of freedom; NaN for n < 2."""
     known = values[~np.isnan(values)]
-    return float(known.std(ddof=1) / np.sqrt(len(known))) if len(known) > 1 else math.nan
+    if len(known) < 2:
+        return math.nan
+    return float(known.std(ddof=1) / np.sqrt(len(known)))
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, kw_only=True)
 class Comparison:
     """Two scores on the same folds and tags."""
 
-    names: tuple[str, str, str, str]  # the dataset, the two scores, and what else both are
+    dataset: str
+    first: str  # the name of the first score
+    second: str
+    common: str  # what else both are; `NOTHING` if nothing else varies
     folds: Mask  # (n_folds,) whether both have finished a test fold
     difference: float  # the mean over tags and then over folds of the first AUC less the second
     error: float  # the standard error of the difference, paired: over the differences of the folds
@@ -165,86 +190,120 @@ def compare(
     folds = first.finished & second.finished
     if first.aucs.shape != second.aucs.shape or folds.sum() < 2:
         return None
-    both = first.name(common) if common else NOTHING
     by_fold = mean_known(first.aucs - second.aucs, axis=1)
     overall = paired_t_tests(by_fold[:, None], np.zeros((len(by_fold), 1)))
+    tests = {}
+    for correction in CORRECTIONS:
+        tests[correction] = paired_t_tests(first.aucs, second.aucs, correction=correction)
     return Comparison(
-        names=(first.axes["dataset"], first.name(axes), second.name(axes), both),
+        dataset=first.axes["dataset"],
+        first=first.name(axes),
+        second=second.name(axes),
+        common=first.name(common) if common else NOTHING,
         folds=folds,
         difference=float(overall.difference[0]),
         error=standard_error(by_fold),
         p=float(overall.p[0]),
-        tests={c: paired_t_tests(first.aucs, second.aucs, correction=c) for c in CORRECTIONS},
+        tests=tests,
     )
 
 
 def measured(runs: Sequence[Mapping[str, Any]], name: str) -> Doubles:
     """One measurement, of the runs that have it."""
     values = [run.get(name) for run in runs]
-    return np.array([v for v in values if isinstance(v, int | float)], dtype=np.float64)
+    numbers = [value for value in values if isinstance(value, int | float)]
+    return np.array(numbers, dtype=np.float64)
 
 
 def summarise(recipe: Recipe, results: Results, measurements: Results) -> Summary:
     """What the results say about every arm of the recipe, finished or not."""
-    texts = {
-        ", ".join(f"{name} {number}" for name, number in sorted(packages.items()))
-        for key in results
-        if (packages := measurements.get(key, {}).get("versions"))
-    }
-    scores = [_scores(recipe, arm, results, measurements) for arm in arms(recipe)]
-    return Summary(recipe, scores, n_runs=len(results), versions=sorted(texts))
+    versions = set()
+    for key in results:
+        packages = measurements.get(key, {}).get("versions")
+        if packages:
+            names = [f"{name} {number}" for name, number in sorted(packages.items())]
+            versions.add(", ".join(names))
+    return Summary(
+        recipe=recipe,
+        arms=[_scores_of_arm(recipe, arm, results, measurements) for arm in arms(recipe)],
+        n_runs=len(results),
+        versions=sorted(versions),
+    )
 
 
-def _scores(recipe: Recipe, arm: Arm, results: Results, measurements: Results) -> list[Score]:
+def _scores_of_arm(
+    recipe: Recipe, arm: Arm, results: Results, measurements: Results
+) -> list[Score]:
     """A score for each way to test an arm."""
     states = [fold_state(recipe, arm, fold, results) for fold in range(recipe.n_folds)]
     finished = np.array([state.finished for state in states])
     states = [state for state in states if state.finished]
-    final = [run for state in states for run in state.final]
-    lines = [results[run.key] for run in final]
+    final_runs = [run for state in states for run in state.final]
+    result_lines = [results[run.key] for run in final_runs]
     ways = ways_to_test(recipe.inference, recipe.known)
-    measures = [_run_measures(*pair) for pair in zip(lines, final, strict=True)]
-    n_tags, *others = sorted({matrix.shape[1] for matrix in measures}) or [len(CLIP_MEASURES)]
-    n_tags -= len(CLIP_MEASURES)
-    if others:
-        raise DataError(
-            f"The runs of '{arm.label}' have {n_tags} and {others[-1] - len(CLIP_MEASURES)} tags: "
-            "the dataset has changed between them. Run the experiment again in a new folder."
-        )
+
+    measures = [_run_measures(results[run.key], run) for run in final_runs]
+    n_tags = _n_tags(arm, measures)
+    # (n_folds, n_ways, n_tags + n_measures)
     by_fold = np.full((recipe.n_folds, len(ways), n_tags + len(CLIP_MEASURES)), np.nan)
     if measures:
         of_runs = np.reshape(measures, (len(states), -1, *by_fold.shape[1:]))
         by_fold[finished] = mean_known(of_runs, axis=1)
-    named = lines[0].get("tags") if lines else None
-    if not isinstance(named, list) or len(named) != n_tags:
-        named = range(1, n_tags + 1)
-    keys = dict.fromkeys(run.key for state in states for run in state.done)
-    places = {"dataset": arm.dataset.label, "model": arm.model.name, **arm.settings}
-    places |= {name: getattr(arm, name) for name in ("smoothing", "clips", "features")}
-    return [
-        Score(
-            arm=arm,
-            axes=places | way._asdict(),
-            states=states,
-            finished=finished,
-            aucs=by_fold[:, i, :n_tags],
-            tags=tuple(map(str, named)),
-            of_clips=by_fold[:, i, n_tags:],
-            reliability=_reliability([line["tests"][i].get("reliability") for line in lines]),
-            valid_aucs=np.array([mean_validation_auc(state.final, results) for state in states]),
-            final_runs=[measurements.get(run.key, {}) for run in final],
-            all_runs=[measurements.get(key, {}) for key in keys],
+
+    axes = {"dataset": arm.dataset.label, "model": arm.model.name, **arm.settings}
+    axes |= {"smoothing": arm.smoothing, "clips": arm.clips, "features": arm.features}
+    valid_aucs = np.array([mean_validation_auc(state.final, results) for state in states])
+    all_keys = dict.fromkeys(run.key for state in states for run in state.done)
+    scores = []
+    for number, way in enumerate(ways):
+        diagrams = [line["tests"][number].get("reliability") for line in result_lines]
+        scores.append(
+            Score(
+                arm=arm,
+                axes=axes | way._asdict(),
+                states=states,
+                finished=finished,
+                aucs=by_fold[:, number, :n_tags],
+                tags=_tag_names(result_lines, n_tags),
+                of_clips=by_fold[:, number, n_tags:],
+                reliability=_total_reliability(diagrams),
+                valid_aucs=valid_aucs,
+                final_runs=[measurements.get(run.key, {}) for run in final_runs],
+                all_runs=[measurements.get(key, {}) for key in all_keys],
+            )
         )
-        for i, way in enumerate(ways)
-    ]
+    return scores
 
 
-def _reliability(diagrams: Sequence[Mapping[str, Any] | None]) -> dict[str, Reliability]:
-    """The diagrams of runs added up; None if a run has none."""
-    found = [diagram for diagram in diagrams if diagram]
-    if not found or len(found) < len(diagrams):
+def _n_tags(arm: Arm, measures: Sequence[Doubles]) -> int:
+    """The number of tags that the runs were tested on, which must be one; 0 without runs."""
+    numbers = sorted({matrix.shape[1] - len(CLIP_MEASURES) for matrix in measures})
+    if len(numbers) > 1:
+        raise DataError(
+            f"The runs of '{arm.label}' have {numbers[0]} and {numbers[-1]} tags: "
+            "the dataset has changed between them. Run the experiment again in a new folder."
+        )
+    return numbers[0] if numbers else 0
+
+
+def _tag_names(lines: Sequence[Mapping[str, Any]], n_tags: int) -> tuple[str, ...]:
+    """The tags' names in the results; else their numbers from 1 on."""
+    names = lines[0].get("tags") if lines else None
+    if isinstance(names, list) and len(names) == n_tags:
+        return tuple(map(str, names))
+    return tuple(str(number) for number in range(1, n_tags + 1))
+
+
+def _total_reliability(diagrams: Sequence[Mapping[str, Any] | None]) -> dict[str, Reliability]:
+    """The diagrams of runs added up; empty if a run has none."""
+    complete = [diagram for diagram in diagrams if diagram]
+    if not complete or len(complete) < len(diagrams):
         return {}
-    return {name: Reliability(*np.sum([one[name] for one in found], axis=0)) for name in found[0]}
+    totals = {}
+    for name in complete[0]:
+        n, scores, positives = np.sum([diagram[name] for diagram in complete], axis=0)
+        totals[name] = Reliability(n=n, scores=scores, positives=positives)
+    return totals
 
 
 def _run_measures(line: Mapping[str, Any], run: Run) -> Doubles:
@@ -254,70 +313,20 @@ def _run_measures(line: Mapping[str, Any], run: Run) -> Doubles:
     """
     where = f"The result of run '{run.key}' ({run.dataset.label}, {run.model})"
     way_out = f"Remove its line from {RESULTS} and do that run again."
+    ways = []
+    rows = []
     try:
-        found = [tuple(test[name] for name in WayToTest._fields) for test in line["tests"]]
-        rows = [[*test["auc"], *map(test.get, CLIP_MEASURES)] for test in line["tests"]]
-        matrix = np.stack([np.array(row, dtype=np.float64) for row in rows])
+        for test in line["tests"]:
+            ways.append(WayToTest(inference=test["inference"], known=test["known"]))
+            measures = [*test["auc"], *map(test.get, CLIP_MEASURES)]
+            rows.append(np.array(measures, dtype=np.float64))
+        matrix = np.stack(rows)
     except (KeyError, TypeError, ValueError) as error:
         raise DataError(f"{where} is damaged ({error!r}). {way_out}") from None
-    wanted = [tuple(way) for way in ways_to_test(run.inference, run.known)]
-    if found != wanted or matrix.ndim != 2:
-        raise DataError(f"{where} has the tests {found}, expected {wanted}. {way_out}")
+    expected = ways_to_test(run.inference, run.known)
+    if ways != expected:
+        raise DataError(
+            f"{where} has the tests {[*map(tuple, ways)]}, expected {[*map(tuple, expected)]}. "
+            f"{way_out}"
+        )
     return matrix
-
-
-SETTING_NAMES = {
-    "n_hidden": "hidden units",
-    "inference_steps": "test steps",
-    "training": "trained with",
-    "inference": "tested with",
-    "known": "tags known",
-    "l2": "L2",
-    "nu": "ν",
-    "clips": "training clips",
-}
-_APPROXIMATIONS = {"multi_prediction": "MP", "mean_field": "MF", "gibbs": "Gibbs", "exact": "exact"}
-
-
-def format_value(key: str, value: Any) -> str:
-    """The value of a setting, without its name."""
-    if key in ("training", "inference"):
-        return _APPROXIMATIONS.get(value, value.upper() if value else "own")
-    if key == "features" and value == "all":
-        return "timbre + rhythm"
-    if key == "smoothing":
-        return "smoothed" if value else "raw"
-    if key == "known":
-        return "one true tag" if value == ONE else f"{100 * value:g} %"
-    if key == "clips":
-        return f"{value:,}" if value else "all"
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    if isinstance(value, int | float):
-        return f"{value:g}"
-    return "default" if value is None else str(value)
-
-
-def format_setting(key: str, value: Any) -> str:
-    """The value of a setting with its name, unless the value speaks for itself."""
-    text = format_value(key, value)
-    if key in ("dataset", "model", "smoothing", "features"):
-        return text
-    if key == "known":
-        return f"{text} known"
-    return f"{SETTING_NAMES.get(key, key.replace('_', ' '))} {text}"
-
-
-def format_percent(mean: float, error: float = math.nan, *, digits: int = 1) -> str:
-    """A mean AUC in percent with its standard error, if any."""
-    if math.isnan(mean):
-        return NOTHING
-    text = f"{100 * mean:.{digits}f}"
-    return text if math.isnan(error) else f"{text} ± {100 * error:.{digits}f}"
-
-
-def format_difference(difference: float, error: float) -> str:
-    """A difference of AUCs in percentage points, with its sign and its standard error."""
-    if math.isnan(difference):
-        return NOTHING
-    return ("−" if difference < 0 else "+") + format_percent(abs(difference), error, digits=2)
