@@ -2,10 +2,10 @@
 # make test   sets up an environment and runs the tests, except the long ones
 # make test-long  runs the long ones
 # make coverage   all tests, and which lines and branches of the package they run
-# make lint   ruff and mypy
+# make lint   ruff, mypy and, where Node is installed, Prettier
 # make docs   the documentation as a site of plain files, in site/
 # make bench  speed beside other libraries, into docs/benchmarks.md: a quarter of an hour, ONLY="rbm auc" for some of it
-# make size   how large the package is, and how many modules three common walks pass
+# make size   how large and how dense the package is, and how many modules three common walks pass
 # make fuzz   every parser on much damaged input; EXAMPLES=5000 for each
 # make release   builds the wheel and the sdist, and tests both outside the repository
 # make lock   renews constraints.txt, the set of versions that everything above installs
@@ -18,6 +18,7 @@ BIN    := $(VENV)/bin
 # The tests of a file run on one worker, the longest files first (tests/conftest.py). Bytecode is
 # kept, since many tests start Python again.
 PYTEST := PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder
+PRETTIER := prettier@3.6.2
 PIP    := $(BIN)/python -m pip --disable-pip-version-check install --quiet --constraint constraints.txt
 
 .PHONY: demo test test-long coverage lint docs fuzz bench size release lock clean
@@ -41,6 +42,9 @@ lint: $(VENV)/.installed-test
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	@if npx --yes $(PRETTIER) --version >/dev/null 2>&1; then \
+	  npx --yes $(PRETTIER) --check 'harmonium/web/static/**/*.js' '!**/vendor/**'; \
+	else echo "Prettier skipped: it needs npx, and access to a package registry or npm's cache."; fi
 
 docs: $(VENV)/.installed-docs
 	NO_MKDOCS_2_WARNING=true $(BIN)/mkdocs build --strict --quiet

@@ -27,9 +27,10 @@ import soxr
 from threadpoolctl import threadpool_limits
 
 from harmonium.audio import FeatureParameters, clip_features, decode, features_of_file
-from harmonium.audio.decoding import Sndfile, mean_of_channels
+from harmonium.audio.decoder import mean_of_channels
 from harmonium.audio.extraction import extract_files
-from harmonium.audio.extractors import rhythm_features
+from harmonium.audio.libsndfile import Sndfile
+from harmonium.audio.paper import rhythm_features
 from harmonium.engine import make_executor
 
 PARAMETERS = FeatureParameters()

@@ -53,7 +53,7 @@ from sklearn.linear_model import Ridge
 from harmonium import DiscriminativeRBM, LogisticTagger, MLPTagger
 from harmonium.data.datasets import load
 from harmonium.estimators import CooccurrenceTagger, NaiveBayesTagger
-from harmonium.estimators.calibration import matching_thresholds
+from harmonium.estimators.validation import matching_thresholds
 from harmonium.evaluation import (
     auc_per_clip,
     auc_per_tag,
@@ -61,16 +61,11 @@ from harmonium.evaluation import (
     grouped_folds,
     reliability,
 )
-from harmonium.library.learning.fitting import auc_error, make_curves
-from harmonium.library.store.models import UNREACHABLE
-from harmonium.library.tagger import (
-    USUAL_PRECISION,
-    Tagger,
-    builtin_kinds,
-    builtin_model,
-    precision_curves,
-    threshold_for,
-)
+from harmonium.library.learning.scores import auc_error, make_curves
+from harmonium.library.model import USUAL_PRECISION
+from harmonium.library.model.builtin import builtin_kinds, builtin_model
+from harmonium.library.model.precision import curves_from_arrays, threshold_for
+from harmonium.library.model.tagger import Tagger
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "recipes"))
 from builtin_model import making
@@ -354,7 +349,8 @@ def calibration():
 def writes_from(corpus, model):
     """From which probability on a model of a corpus would write a tag (C,), and its curves."""
     curves = make_curves(corpus.Y, model.held_out_, making.artists(corpus))
-    least = np.array([threshold_for(curve, USUAL_PRECISION) for curve in curves], np.float32)
+    found = [threshold_for(curve, USUAL_PRECISION) for curve in curves]
+    least = np.array([np.nan if one is None else one for one in found], np.float32)
     return least, curves
 
 
@@ -370,7 +366,7 @@ def precision():
     groups = np.array([shared_vocabulary().groups[tag] for tag in corpus.tags])
     people = ~np.isnan(corpus.Y).all(axis=0)
     models = [rows[0] for rows, _ in held_out_splits(corpus)]  # a clip of each
-    confirmed = np.where(known.confirmed, known.least, UNREACHABLE)
+    confirmed = np.where(known.confirmed, known.least, np.nan)
     print("\n| group | tags | of | written | right | found |\n|---|---|---|---|---|---|")
     for group, kind, least in (
         ("genre", "genre", known.least),
@@ -379,7 +375,7 @@ def precision():
     ):
         tags = people & (groups == kind)
         n, right, there = written(corpus.Y, known.corrected, least)[tags].sum(axis=0)
-        n_tags = (least[models][:, tags] < UNREACHABLE).sum() / len(models)
+        n_tags = np.isfinite(least[models][:, tags]).sum() / len(models)
         print(
             f"| {group} | {n_tags:.1f} | {tags.sum()} | {n:.0f} | "
             f"{right / max(n, 1):.0%} | {right / there:.0%} |"
@@ -406,7 +402,8 @@ def quadrants():
     """What people say about 4Q's clips that would get a mood."""
     corpus, features = listening_corpus(NAMES, n_directions=0).split()
     own = corpus.collection == "4q"
-    tagger, curves = Tagger(builtin_model()), precision_curves(builtin_model())
+    tagger = Tagger(builtin_model())
+    curves = curves_from_arrays(tagger.arrays)
     P = tagger.probabilities(corpus.X[own])
     people = features.Y[own][:, [features.tags.index(name) for name in ("energy", "valence")]]
     print("\n| mood | from | held-out clips | right | 4Q's clips | energetic | positive |")
@@ -415,7 +412,8 @@ def quadrants():
         f"| all | | | | {own.sum()} | " + " | ".join(f"{x:.0%}" for x in people.mean(axis=0)) + " |"
     )
     for tag, curve, p in zip(tagger.tags, curves, P.T, strict=True):
-        rank = curve.at(least := threshold_for(curve, USUAL_PRECISION))
+        least = threshold_for(curve, USUAL_PRECISION)
+        rank = None if least is None else curve.at(least)
         if builtin_kinds()[tag] == "mood" and rank is not None:
             said_so = " | ".join(f"{x:.0%}" for x in people[p >= least].mean(axis=0))
             counts = f"{curve.chosen[rank]} | {curve.right[rank]} | {(p >= least).sum()}"
@@ -578,11 +576,12 @@ def show_trust():
 def not_music():
     """Sounds that are no music, and music."""
     model = Tagger(builtin_model())
-    genres = np.array([builtin_kinds()[tag] == "genre" for tag in model.tags]) & model.learnt
+    thresholds = builtin_model().thresholds
+    genres = np.array([builtin_kinds()[tag] == "genre" for tag in model.tags])
 
     def tagged(X):
         """How many get a genre, and how many any tag."""
-        P = model.probabilities(X) >= model.thresholds
+        P = model.probabilities(X) >= thresholds
         return P[:, genres].any(axis=1).sum(), P.any(axis=1).sum()
 
     print("\n| sound | of | with a genre | with any tag |\n|---|---|---|---|")

@@ -43,8 +43,9 @@ from harmonium.evaluation import (
     reliability,
 )
 from harmonium.experiments.datasets import CATALOGUE, load_dataset
+from harmonium.experiments.judging import questions
 from harmonium.experiments.recipe import ONE
-from harmonium.experiments.run import _smoothed_tags, questions
+from harmonium.experiments.run import _smoothed_tags
 
 N_FOLDS, SEED = 5, 0
 METHODS = {

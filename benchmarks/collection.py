@@ -66,7 +66,7 @@ def tag_all(place: str, table: Path, n_tracks: int) -> str:
     from collection_search import add_model
 
     from harmonium.library import Library
-    from harmonium.library.tagger import tag_library
+    from harmonium.library.model.tagger import tag_library
 
     with Library.open(place) as library:
         add_model(library)

@@ -21,9 +21,10 @@ import polars as pl
 
 from harmonium import DiscriminativeRBM
 from harmonium.library import Library
+from harmonium.library.model.tagger import tag_library
 from harmonium.library.store.models import StoredModel
+from harmonium.library.store.reports import ModelReport
 from harmonium.library.store.tracks import Track
-from harmonium.library.tagger import tag_library
 
 N_FEATURES, N_TAGS, N_PEOPLE = 389, 100, 50
 EXTRACTOR = "made up"
@@ -78,7 +79,7 @@ def add_model(library: Library) -> None:
         thresholds=np.full(N_TAGS, 0.5, np.float32),
         extractor=EXTRACTOR,
         bytes=model.to_bytes(),
-        report={},
+        report=ModelReport(),
     )
     library.models.add(stored)
 

@@ -35,11 +35,11 @@ from harmonium.audio import extract_files
 from harmonium.data import datasets
 from harmonium.evaluation import auc_per_tag
 from harmonium.files import user_cache_folder
-from harmonium.library.learning.fitting import TrainingSet
+from harmonium.library.learning.examples import TrainingSet
 from harmonium.library.learning.fitting import fit as fit_library
-from harmonium.library.learning.train import with_prior
-from harmonium.library.store.tracks import FULL, SoundSpace
-from harmonium.library.tagger import log_odds, mix
+from harmonium.library.learning.prior import with_prior
+from harmonium.library.model.odds import log_odds, mix
+from harmonium.library.sound import FULL, SoundSpace
 
 SIZES = (5, 10, 20, 50)
 PENALTIES = (0.01, 0.1, 1.0)
@@ -124,13 +124,13 @@ def by_training(X, Y, P, known, tags, draws):
                 n_more = 0 if more is None else more.shape[1]
                 groups = np.arange(len(rows))
                 examples = TrainingSet(inputs[rows], labels[rows], groups, words, n_more)
-                model, _ = fit_library(examples)
-                n_inputs = model.n_features_in_
-                found_p = model.predict_proba(inputs[~half, :n_inputs])
+                fitted = fit_library(examples)
+                n_inputs = fitted.estimator.n_features_in_
+                found_p = fitted.estimator.predict_proba(inputs[~half, :n_inputs])
                 if more is not None:
-                    _, weights = with_prior(examples, model.held_out_, model.folds_, vocabulary)
+                    mixed = with_prior(examples, fitted.held_out, fitted.folds, vocabulary)
                     for j, place in known.items():
-                        weight = np.float32(weights[j])
+                        weight = np.float32(mixed.own_weight[j])
                         found_p[:, j] = mix(found_p[:, j], P[~half, place], weight)
                 results[name] = found_p
             for name, scores in results.items():

@@ -20,11 +20,13 @@ import jax
 import numpy as np
 
 from harmonium.estimators import DiscriminativeRBM
-from harmonium.estimators.gradient_tagger import fit_stacked
+from harmonium.estimators.stacked import fit_stacked
+from harmonium.rbm.descent import Optimiser, Penalty
 from harmonium.rbm.gradients import Batch, ContrastiveDivergence
 from harmonium.rbm.inference import InferenceOptions, infer
 from harmonium.rbm.model import Params
-from harmonium.rbm.training import Optimiser, Penalty, Schedule, Stack, stacked, train_stack
+from harmonium.rbm.stacks import stacked
+from harmonium.rbm.training import Schedule, Stack, train_stack
 
 SIZES: dict[str, dict[str, int]] = {
     "large": {
@@ -155,7 +157,7 @@ def belief_propagation(size: dict[str, int]) -> dict[str, float]:
 
 def from_disk(size: dict[str, int]) -> dict[str, Any]:
     """One model on a table that is mapped from a file and read by blocks."""
-    from harmonium.estimators import gradient_tagger
+    from harmonium.estimators import tables
 
     n, block = size["table"], 50_000
     with tempfile.TemporaryDirectory() as folder:
@@ -169,7 +171,7 @@ def from_disk(size: dict[str, int]) -> dict[str, Any]:
         for i, first in enumerate(range(0, n, block)):
             part = slice(first, min(first + block, n))
             X[part], Y[part] = clips(part.stop - first, seed=2 + i)
-        gradient_tagger.LARGE = min(gradient_tagger.LARGE, X.nbytes - 1)
+        tables.LARGE = min(tables.LARGE, X.nbytes - 1)
         model = DiscriminativeRBM(HIDDEN, batch_size=100, max_epochs=3, random_state=0)
         with Clock() as seconds:
             model.fit(X, Y)

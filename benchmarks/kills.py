@@ -38,7 +38,7 @@ from harmonium.library import Library
 from harmonium.library.filetags import audio_digest, read_tags
 from harmonium.library.store.schema import metadata
 from harmonium.library.store.tracks import Track
-from harmonium.library.write import last_change, undo_change
+from harmonium.library.writing.restore import last_change, undo_change
 
 RATE = 22_050
 N_TRACKS, N_ROWS = 40, 60_000

@@ -23,7 +23,7 @@ from sklearn.preprocessing import StandardScaler
 
 from harmonium.audio import features_of_file
 from harmonium.library.search import N_TAGS_LIKE_SOUND
-from harmonium.library.store.tracks import SoundSpace
+from harmonium.library.sound import SoundSpace
 
 DATA = Path(os.environ["HARMONIUM_DATA"])
 GENRES = ("classical", "rock", "electronic", "pop")

@@ -21,8 +21,8 @@ from threadpoolctl import threadpool_limits
 
 from harmonium.data.datasets import load
 from harmonium.estimators import ChainTagger, LogisticTagger, SVMTagger
-from harmonium.estimators.classifier import standardising
 from harmonium.estimators.newton import logistic_regressions
+from harmonium.estimators.scaling import standardising
 from harmonium.estimators.svm import choose_examples
 from harmonium.evaluation import auc_per_tag, grouped_folds
 

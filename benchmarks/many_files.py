@@ -21,7 +21,8 @@ from pathlib import Path
 
 import soundfile
 
-from harmonium.audio.extraction import CACHE_FILE, iterate_files
+from harmonium.audio.cache import CACHE_FILE
+from harmonium.audio.extraction import iterate_files
 from harmonium.engine import Runner, available_cores
 
 

@@ -39,9 +39,10 @@ from harmonium.audio import extract_files
 from harmonium.data.datasets import load
 from harmonium.data.tag_names import normalise_tag
 from harmonium.files import user_cache_folder
-from harmonium.library import Library, tagger
+from harmonium.library import Library
+from harmonium.library.model import builtin
 from harmonium.library.store.tracks import Track
-from harmonium.library.write import wanted_tags
+from harmonium.library.writing.wanted import TagSources, wanted_tags
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "recipes"))
 from builtin_model.corpus import listening_corpus
@@ -90,10 +91,10 @@ def dressed(genre: str, rng: np.random.Generator) -> str:
 def use_model_without_emotify(folder: Path) -> None:
     """Let a model that has not heard the clips be the built-in one of this process."""
     new = folder / "builtin"
-    shutil.copytree(tagger.BUILTIN_FILE.parent, new)
+    shutil.copytree(builtin.BUILTIN_FILE.parent, new)
     made = make(listening_corpus(("4q", "gtzan")))
-    (new / tagger.BUILTIN_FILE.name).write_bytes(made.to_bytes())
-    tagger.BUILTIN_FILE = new / tagger.BUILTIN_FILE.name
+    (new / builtin.BUILTIN_FILE.name).write_bytes(made.to_bytes())
+    builtin.BUILTIN_FILE = new / builtin.BUILTIN_FILE.name
 
 
 class Truth(NamedTuple):
@@ -133,8 +134,8 @@ def fill(library: Library, data: Any, X: Any, texts: list[str], moods: pl.DataFr
         for i, (item, text) in enumerate(zip(data.items, texts, strict=True))
     ]
     ids = np.array(library.tracks.put(files))
-    library.tracks.put_features(ids, X, extractor=tagger.builtin_extractor())
-    library.settings.set("extractor", tagger.builtin_extractor())
+    library.tracks.put_features(ids, X, extractor=builtin.builtin_extractor())
+    library.settings.set("extractor", builtin.builtin_extractor())
     library.import_file_tags()
     table = Path(library.place).with_suffix(".csv")
     moods.write_csv(table)
@@ -165,11 +166,17 @@ def results(
         assert model.id is not None
         others = np.flatnonzero(~tagged)
         P = library.predictions.probabilities(model.id, ids[others])
-        own = [(j, tag) for j, tag in enumerate(model.vocabulary[: model.n_own]) if model.learnt[j]]
-        row_of, kinds = {int(ids[i]): int(i) for i in others}, library.kinds()
+        own = [
+            (j, output.name)
+            for j, output in enumerate(model.outputs)
+            if output.source == "tracks" and output.threshold is not None
+        ]
+        row_of, kinds = {int(ids[i]): int(i) for i in others}, library.tags.kinds()
         for asked in ASKED:
-            plan = wanted_tags(library, ids[others].tolist(), people=False, precision=asked)
-            chosen = [(tag, row_of[n], p) for n, tags in plan.items() for tag, p in tags.items()]
+            sources = TagSources(people=False, precision=asked)
+            chosen = []
+            for number, tags in wanted_tags(library, ids[others].tolist(), sources).items():
+                chosen += [(tag, row_of[number], p) for tag, p in tags.predicted.items()]
             learnt = [(tag, row, P[k, j]) for k, row in enumerate(others) for j, tag in own]
             rival = [one for one in learnt if one[2] >= asked]
             for way, written in ((f"{asked}", chosen), (f"p ≥ {asked}", rival)):

@@ -21,8 +21,8 @@ from scipy.sparse.csgraph import dijkstra, minimum_spanning_tree
 from sklearn.neighbors import kneighbors_graph
 
 from harmonium.audio import features_of_file
-from harmonium.library.paths import pool_between, smooth_order, smoothest
-from harmonium.library.store.tracks import SoundSpace
+from harmonium.library.searching.paths import pool_between, smooth_order, smoothest
+from harmonium.library.sound import SoundSpace
 
 DATA = Path(os.environ["HARMONIUM_DATA"])
 GENRES = ("classical", "rock", "electronic", "pop")

@@ -29,9 +29,12 @@ from numpy.typing import NDArray
 from scipy.stats import rankdata
 from threadpoolctl import threadpool_limits
 
-from harmonium.audio.decoding import Window, decode_windows, find_audio
+from harmonium.audio.decoding import decode_windows
+from harmonium.audio.folders import find_audio
 from harmonium.audio.musicnn import EXTRACTOR, N_HIDDEN, RATE, Patches, listen
-from harmonium.library.tagger import Tagger, builtin_model
+from harmonium.audio.windows import Window
+from harmonium.library.model.builtin import builtin_model
+from harmonium.library.model.tagger import Tagger
 from harmonium.synthetic import make_collection
 
 Matrix = NDArray[np.float64]
@@ -78,8 +81,9 @@ def agreement(one: Matrix, two: Matrix, tagger: Tagger) -> dict[str, float]:
     """What the features of all tracks by two choices, (n_tracks, 400) each, have in common."""
     error = np.linalg.norm(one - two, axis=1) / np.linalg.norm(two, axis=1)
     p, q = (tagger.probabilities(x.astype(np.float32), music_only=False) for x in (one, two))
-    p, q = p[:, tagger.learnt], q[:, tagger.learnt]
-    thresholds = tagger.thresholds[tagger.learnt]
+    learnt = np.isfinite(builtin_model().thresholds)
+    p, q = p[:, learnt], q[:, learnt]
+    thresholds = builtin_model().thresholds[learnt]
     listed = p >= thresholds, q >= thresholds
     both, either = (listed[0] & listed[1]).sum(1), (listed[0] | listed[1]).sum(1)
     top = [np.argsort(-x, axis=1, kind="stable")[:, :5] for x in (p, q)]

@@ -37,19 +37,19 @@ import numpy as np
 import polars as pl
 from scipy.stats import beta, binom
 
+from harmonium.estimators.model_files import from_bytes
 from harmonium.experiments.datasets import CATALOGUE, DatasetSpec, load_dataset
 from harmonium.library import Library
 from harmonium.library.learning.train import train
-from harmonium.library.store.models import UNREACHABLE
-from harmonium.library.store.tracks import Track
-from harmonium.library.tagger import (
+from harmonium.library.model.precision import (
     DOUBT,
     MIN_EFFECTIVE,
     PrecisionCurve,
-    precision_curves,
-    tag_library,
-    thresholds_for,
+    curves_from_arrays,
+    threshold_for,
 )
+from harmonium.library.model.tagger import tag_library
+from harmonium.library.store.tracks import Track
 
 TAGGED = 0.6
 FIRST = 100
@@ -71,11 +71,11 @@ DATASETS = {
 
 def by_point(curve: PrecisionCurve, precision: float) -> float:
     enough = np.flatnonzero(curve.precision >= precision)
-    return float(curve.thresholds[enough[-1]]) if len(enough) else UNREACHABLE
+    return float(curve.thresholds[enough[-1]]) if len(enough) else np.nan
 
 
 def counted(curve: PrecisionCurve, precision: float) -> float:
-    threshold = UNREACHABLE
+    threshold = np.nan
     bound = beta.ppf(DOUBT, np.maximum(curve.right, 1), curve.chosen - curve.right + 1)
     enough = np.where(curve.right > 0, bound, 0.0) >= precision
     for rank in np.flatnonzero(curve.chosen >= MIN_EFFECTIVE):
@@ -83,6 +83,11 @@ def counted(curve: PrecisionCurve, precision: float) -> float:
             break
         threshold = float(curve.thresholds[rank])
     return threshold
+
+
+def promised(curves: list[PrecisionCurve], precision: float) -> Any:
+    found = [threshold_for(curve, precision) for curve in curves]
+    return np.array([np.nan if one is None else one for one in found])
 
 
 def loaded(name: str, seed: int) -> Any:
@@ -131,7 +136,14 @@ def judge(thresholds: Any, asked: float, P: Any, Y: Any) -> tuple[float, ...]:
     n, right = chosen.sum(axis=0), (chosen & (Y == 1)).sum(axis=0)
     worse = (n > 0) & (binom.cdf(right, n, asked) < 0.05)
     expected = np.where(chosen, P, 0).sum()
-    return n.sum(), right.sum(), expected, (Y == 1).sum(), (thresholds <= 1).sum(), worse.sum()
+    return (
+        n.sum(),
+        right.sum(),
+        expected,
+        (Y == 1).sum(),
+        np.isfinite(thresholds).sum(),
+        worse.sum(),
+    )
 
 
 def main() -> None:
@@ -149,16 +161,15 @@ def main() -> None:
         with tempfile.TemporaryDirectory() as folder:
             for seed in range(FIRST, FIRST + args.draws):
                 model, P, Y = draw(loaded(name, seed), seed, Path(folder))
-                learnt.append(int(model.learnt.sum()))
-                curves = precision_curves(model)
-                assert curves is not None
+                learnt.append(int(np.isfinite(model.thresholds).sum()))
+                curves = curves_from_arrays(from_bytes(model.bytes)[0])
                 ways = {"own": (model.thresholds, 0.0)}
-                ways |= {str(p): (thresholds_for(model, p), p) for p in ASKED}
+                ways |= {str(p): (promised(curves, p), p) for p in ASKED}
                 for way, rule in (("point", by_point), ("counted", counted)):
                     ways[way] = (np.array([rule(curve, 0.8) for curve in curves]), 0.8)
                 ways["p ≥ 0.8"] = (np.full(len(curves), 0.8), 0.8)
                 for way, (thresholds, asked) in ways.items():
-                    used = np.where(model.learnt, thresholds, UNREACHABLE)
+                    used = np.where(np.isfinite(model.thresholds), thresholds, np.nan)
                     found.setdefault(way, []).append(judge(used, asked, P, Y))
         for way, rows in found.items():
             n, right, expected, there, tags, worse = np.array(rows, float).T

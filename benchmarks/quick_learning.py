@@ -36,12 +36,15 @@ from scipy.special import expit
 from harmonium import DiscriminativeRBM, LogisticTagger
 from harmonium.evaluation import auc_per_tag, average_precision_per_tag
 from harmonium.library import Library
-from harmonium.library import answers as quick
-from harmonium.library.answers import keep_said, learn_answers
-from harmonium.library.learning.fitting import Hyperparameters, TrainingSet, fit
+from harmonium.library.learning import quick
+from harmonium.library.learning.examples import Hyperparameters, TrainingSet
+from harmonium.library.learning.fitting import fit
+from harmonium.library.model.odds import log_odds
+from harmonium.library.sound import FULL, SoundSpace
 from harmonium.library.store.models import StoredModel
-from harmonium.library.store.tracks import FULL, SoundSpace, Track
-from harmonium.library.tagger import log_odds
+from harmonium.library.store.reports import ModelReport
+from harmonium.library.store.tracks import Track
+from harmonium.library.teaching.say import keep_said
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "recipes"))
 from builtin_model.corpus import join, listening_corpus
@@ -60,9 +63,16 @@ def learn(V, rows, y, offset, *, asked=True, weight=None, has_model=True, n_lear
     weight = np.ones(len(rows)) if weight is None else weight
     left = np.setdiff1d(np.arange(len(V)), rows)
     examples = quick.TagExamples(
-        rows, y, flags, weight, offset[rows], V[rows], pl.DataFrame(), has_model,
-        n_learnt, len(left), (offset[left], V[left]),
-    )  # fmt: skip
+        ids=rows,
+        y=y,
+        asked=flags,
+        weight=weight,
+        offset=offset[rows],
+        vectors=V[rows],
+        has_model=has_model,
+        n_learnt=n_learnt,
+        others=quick.OtherTracks(n=len(left), offset=offset[left], vectors=V[left]),
+    )
     a, bias = examples.fitted()
     return offset + quick.SOUND_DEVIATION**2 * V @ (V[rows].T @ a) + bias
 
@@ -158,7 +168,7 @@ def trained(X, labels, seed):
     some = np.flatnonzero(~np.isnan(labels).all(axis=1))
     tags = tuple(map(str, range(labels.shape[1])))
     examples = TrainingSet(X[some], labels[some].astype(np.float32), np.arange(len(some)), tags)
-    model, _ = fit(examples, to_try=(Hyperparameters(0.01, 0.3),), seed=seed)
+    model = fit(examples, to_try=(Hyperparameters(0.01, 0.3),), seed=seed).estimator
     return log_odds(model.predict_proba(X)).astype(float), model
 
 
@@ -384,14 +394,14 @@ def speed(n_tracks, n_tags=200, n_features=400):
             library.tracks.put_features(ids, X, extractor="made up")
         stored = StoredModel(
             name="DiscriminativeRBM", vocabulary=tags, thresholds=np.full(n_tags, 0.5, np.float32),
-            extractor="made up", bytes=model.to_bytes({}), report={},
+            extractor="made up", bytes=model.to_bytes({}), report=ModelReport(),
         )  # fmt: skip
         number = library.models.add(stored)
         for start in range(0, n_tracks, 8192):
             ids = np.arange(start, min(start + 8192, n_tracks)) + 1
             library.predictions.put(number, ids, rng.random((len(ids), n_tags)))
         began = time.perf_counter()
-        learn_answers(library)
+        library.learn()
         print(f"{n_tracks:,} tracks, {n_tags} tags. Making tracks comparable, once: "
               f"{time.perf_counter() - began:.1f} s")  # fmt: skip
         tracks = iter(rng.permutation(n_tracks) + 1)
@@ -401,12 +411,12 @@ def speed(n_tracks, n_tags=200, n_features=400):
                 names = rng.choice(tags, n_asked, replace=False)
                 change = library.changes.begin("review", "")
                 for k in range(n_answers):
-                    which = "yes" if rng.random() < 0.5 else "no"
+                    which = "accepted" if rng.random() < 0.5 else "rejected"
                     said = {which: [names[k % n_asked]]}
                     keep_said(library, int(next(tracks)), **said, change=change)
-                seconds.append(learn_answers(library).seconds)
+                seconds.append(library.learn().seconds)
                 library.changes.undo(change)
-                learn_answers(library)
+                library.learn()
             print(f"{n_answers} answers about {n_asked} tags: {np.median(seconds):.2f} s")
 
 

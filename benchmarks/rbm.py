@@ -83,9 +83,10 @@ def harmonium_epoch(size: dict[str, int], method: str, *, ours: bool = True) -> 
     import jax.numpy as jnp
 
     from harmonium.rbm import gradients
+    from harmonium.rbm.descent import Optimiser, Penalty
     from harmonium.rbm.gradients import Batch
     from harmonium.rbm.model import Params
-    from harmonium.rbm.training import Optimiser, Penalty, Schedule, train
+    from harmonium.rbm.training import Schedule, train
 
     p = problem(size)
     params = Params(

@@ -111,7 +111,7 @@ def measure_training(options):
     from harmonium.evaluation import auc_per_tag
     from harmonium.library import Library
     from harmonium.library.learning import fitting, train
-    from harmonium.library.tagger import Tagger
+    from harmonium.library.model.tagger import Tagger
 
     if options["epochs"]:
         fitting.usual_epochs = lambda n, batch: options["epochs"]
@@ -135,13 +135,13 @@ def measure_training(options):
     order = [stored.vocabulary.index(tag) for tag in unseen["names"].tolist()]
     epochs = tagger.arrays["history.seconds"]
     return {
-        "tracks": stored.report["tracks"],
+        "tracks": stored.report.tracks,
         "memory": memory,
         "resident": resident,
         "seconds": seconds,
         "cpu": cpu,
         "epochs": len(epochs),
-        "held_out": stored.report["mean_auc"],
+        "held_out": stored.report.mean_auc,
         "auc": auc_per_tag(unseen["Y"].astype(np.float32), P[:, order]).mean,
         "model_mb": len(stored.bytes) / 1e6,
     }
@@ -198,8 +198,8 @@ def measure_costs(sizes, place):
     import sqlalchemy as sa
 
     from harmonium.library import Library
-    from harmonium.library.store.tracks import update_sound_vectors
-    from harmonium.library.tagger import tag_library
+    from harmonium.library.model.tagger import tag_library
+    from harmonium.library.sound import update_sound_vectors
 
     print(
         "| tracks | bytes a track | store, ms a track | tag, ms a track | one tag, ms "

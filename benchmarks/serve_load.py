@@ -26,7 +26,7 @@ import numpy as np
 from collection_search import TAGS, add_model, add_opinions, add_tracks, timed
 
 from harmonium.library import Library
-from harmonium.library.tagger import tag_library
+from harmonium.library.model.tagger import tag_library
 
 KINDS = ("search", "track", "complete")
 

@@ -1,8 +1,13 @@
-"""How large Harmonium is, and how many modules a newcomer walks through.
+"""How large Harmonium is, how dense its code is, and how many modules a newcomer walks through.
 
     make size
-    python benchmarks/size.py --tree ../older-checkout      counts only, for an older checkout
+    python benchmarks/size.py --tree ../older-checkout      counts and density of another checkout
     python benchmarks/size.py --list                        also names the modules of each walk
+
+The columns of density are symptoms to watch, not targets: lines broken in two without a thought win
+nothing. A code line is a line on which a token starts, apart from comments, docstrings and strings
+of several lines. The peers are beets, blackjax, datasette, equinox, mir_eval, mirdata, optax and
+sqlite-utils.
 
 Records are classes that carry values: dataclasses, NamedTuples, TypedDicts and Pydantic models. A
 walk is the set of Harmonium's modules whose functions run while something is done through the
@@ -20,9 +25,11 @@ import sys
 import tempfile
 import threading
 import time
+import tokenize
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -30,15 +37,19 @@ ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = "harmonium"
 N_TRACKS = 30
 """The tracks of the small library that the second and third walk train on."""
+MIN_CODE_LINES = 30
+"""A module with fewer code lines is not named among the densest."""
 
 
 def modules_of(tree: Path) -> dict[str, Path]:
     """The modules of the package in a checkout, by their dotted name."""
-    found = {}
+    modules = {}
     for path in sorted((tree / PACKAGE).rglob("*.py")):
         parts = path.relative_to(tree).with_suffix("").parts
-        found[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
-    return found
+        if parts[-1] == "__init__":
+            parts = parts[:-1]
+        modules[".".join(parts)] = path
+    return modules
 
 
 def imported_names(code: ast.Module) -> Iterator[tuple[str, str, str]]:
@@ -121,6 +132,149 @@ def n_lines(path: Path) -> int:
     return path.read_bytes().count(b"\n")
 
 
+# Density
+
+LAYOUT = {
+    tokenize.COMMENT,
+    tokenize.NL,
+    tokenize.NEWLINE,
+    tokenize.INDENT,
+    tokenize.DEDENT,
+    tokenize.ENDMARKER,
+    tokenize.ENCODING,
+}
+"""The kinds of tokens that are no code."""
+COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
+PEERS = {
+    "tokens per code line": "5.7 - 7.6",
+    "`a, b = x, y` per 1,000 code lines": "0.2 - 2.3",
+    "conditional expressions per 1,000": "0.2 - 10",
+    "comprehensions per 1,000": "2 - 30",
+    "lines of JavaScript above 160 characters": "formatted",
+    "lines of JavaScript above 120 characters": "formatted",
+}
+"""What the same count gives for the peers."""
+
+
+@dataclass(frozen=True)
+class Density:
+    """What a piece of code holds."""
+
+    code_lines: int = 0
+    tokens: int = 0
+    tuple_assignments: int = 0
+    conditional_expressions: int = 0
+    comprehensions: int = 0
+
+    @property
+    def tokens_per_line(self) -> float:
+        return self.tokens / max(1, self.code_lines)
+
+    def per_thousand_lines(self, count: int) -> float:
+        return 1000 * count / max(1, self.code_lines)
+
+
+def density_of(path: Path) -> Density:
+    """The density of one module."""
+    tokens_of_line: dict[int, int] = defaultdict(int)
+    for line in _code_tokens(path):
+        tokens_of_line[line] += 1
+    tuple_assignments = 0
+    conditional_expressions = 0
+    comprehensions = 0
+    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Tuple):
+            tuple_assignments += any(isinstance(target, ast.Tuple) for target in node.targets)
+        conditional_expressions += isinstance(node, ast.IfExp)
+        comprehensions += isinstance(node, COMPREHENSIONS)
+    return Density(
+        code_lines=len(tokens_of_line),
+        tokens=sum(tokens_of_line.values()),
+        tuple_assignments=tuple_assignments,
+        conditional_expressions=conditional_expressions,
+        comprehensions=comprehensions,
+    )
+
+
+def _code_tokens(path: Path) -> Iterator[int]:
+    """The line of each token of code; an f-string is one token in every version of Python."""
+    fstring_start = getattr(tokenize, "FSTRING_START", None)
+    fstring_end = getattr(tokenize, "FSTRING_END", None)
+    depth = 0
+    with path.open("rb") as file:
+        for token in tokenize.tokenize(file.readline):
+            if token.type == fstring_end:
+                depth -= 1
+                continue
+            is_outside = depth == 0
+            if token.type == fstring_start:
+                depth += 1
+            is_docstring = token.type == tokenize.STRING and (
+                token.line.lstrip().startswith(('"""', 'r"""')) or token.start[0] != token.end[0]
+            )
+            if is_outside and token.type not in LAYOUT and not is_docstring:
+                yield token.start[0]
+
+
+def total_density(modules: Iterable[Density]) -> Density:
+    """The density of several modules together."""
+    modules = list(modules)
+    return Density(
+        code_lines=sum(module.code_lines for module in modules),
+        tokens=sum(module.tokens for module in modules),
+        tuple_assignments=sum(module.tuple_assignments for module in modules),
+        conditional_expressions=sum(module.conditional_expressions for module in modules),
+        comprehensions=sum(module.comprehensions for module in modules),
+    )
+
+
+def javascript_lines(tree: Path, longer_than: int) -> int:
+    """The number of long lines in the page's own JavaScript."""
+    count = 0
+    for path in (tree / PACKAGE).rglob("*.js"):
+        if "vendor" not in path.parts:
+            lines = path.read_text("utf-8").splitlines()
+            count += sum(len(line) > longer_than for line in lines)
+    return count
+
+
+def print_density(tree: Path, n_densest: int) -> None:
+    """The symptoms beside the peers', and the densest modules."""
+    modules = {name: density_of(path) for name, path in modules_of(tree).items()}
+    total = total_density(modules.values())
+    values = [
+        f"{total.tokens_per_line:.1f}",
+        f"{total.per_thousand_lines(total.tuple_assignments):.0f}",
+        f"{total.per_thousand_lines(total.conditional_expressions):.0f}",
+        f"{total.per_thousand_lines(total.comprehensions):.0f}",
+        f"{javascript_lines(tree, longer_than=160)}",
+        f"{javascript_lines(tree, longer_than=120)}",
+    ]
+    print("\nDensity: symptoms to watch, not targets.\n")
+    width = max(map(len, PEERS))
+    print(f"| {'':<{width}} | {'here':>6} | {'peers':<9} |")
+    print(f"|{'-' * (width + 2)}|-------:|-----------|")
+    for (symptom, peers), value in zip(PEERS.items(), values, strict=True):
+        print(f"| {symptom:<{width}} | {value:>6} | {peers:<9} |")
+
+    print("\nThe densest modules, with the same four columns:\n")
+    print(
+        "| module                                   | tokens | tuples | if-else | comprehensions |"
+    )
+    print(
+        "|------------------------------------------|-------:|-------:|--------:|---------------:|"
+    )
+    large = [item for item in modules.items() if item[1].code_lines >= MIN_CODE_LINES]
+    large.sort(key=lambda item: item[1].tokens_per_line, reverse=True)
+    for name, module in large[:n_densest]:
+        print(
+            f"| {name:<40} | {module.tokens_per_line:>6.1f} "
+            f"| {module.per_thousand_lines(module.tuple_assignments):>6.0f} "
+            f"| {module.per_thousand_lines(module.conditional_expressions):>7.0f} "
+            f"| {module.per_thousand_lines(module.comprehensions):>14.0f} |"
+        )
+
+
 # Walks
 
 
@@ -181,31 +335,32 @@ def _walk_in(folder: Path) -> dict[str, set[str]]:
     said = collection.triples.frame().join(clips, on="item").select("user", "path", "tag")
     said.write_csv(folder / "tags.csv")
     place = str(folder / "library.db")
-    walk, found = Walk(), {}
+    walk = Walk()
+    modules_of_walk = {}
     options: dict[str, Any] = {"engine": "serial", "cache": folder / "cache"}
     with Library.open(place) as library:
         library.index(folder / "music", **options)
     walk.start()
     with (
-        walk.recorded() as found["a CSV of tags to a trained model"],
+        walk.recorded() as modules_of_walk["a CSV of tags to a trained model"],
         Library.open(place) as library,
     ):
         library.import_tags(folder / "tags.csv")
         library.train(engine="serial")
     page = TestClient(create_app(ServerSettings(place=place)), base_url="http://localhost/api/v1")
-    with walk.recorded() as found["an mp3 file to its tags on the page"]:
+    with walk.recorded() as modules_of_walk["an mp3 file to its tags on the page"]:
         with Library.open(place) as library:
             library.index(mp3, **options)
             number = library.track(mp3).id
             library.tag_all()
         tags = page.get(f"/tracks/{number}").raise_for_status().json()["tags"]
     yes = {"yes": [next(tag["tag"] for tag in tags if tag["said"] is None)], "no": []}
-    with walk.recorded() as found['a click on "yes" to the other tags moving, and saved']:
+    with walk.recorded() as modules_of_walk['a click on "yes" to the other tags moving, and saved']:
         page.post(f"/tracks/{number}/complete", json=yes).raise_for_status()
         page.post(f"/tracks/{number}/say", json=yes | {"unknown": []}).raise_for_status()
         _wait_for_learning(walk)
     sys.setprofile(None)
-    return found
+    return modules_of_walk
 
 
 def _wait_for_learning(walk: Walk) -> None:
@@ -218,18 +373,27 @@ def _wait_for_learning(walk: Walk) -> None:
 
 def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--tree", type=Path, help="another checkout, of which only counts are made")
+    parser.add_argument(
+        "--tree", type=Path, help="another checkout, whose code is counted and not run"
+    )
     parser.add_argument("--list", action="store_true", help="name the modules of each walk")
+    parser.add_argument("--densest", type=int, default=20, help="how many modules to name (20)")
     options = parser.parse_args(arguments)
-    rows: dict[str, int] = counts(options.tree or ROOT)
-    found = {} if options.tree else walks()
-    rows |= {f"modules from {name}": len(modules) for name, modules in found.items()}
+    tree = options.tree or ROOT
+    modules_of_walk = {}
+    if not options.tree:
+        modules_of_walk = walks()
+    rows = counts(tree)
+    for name, modules in modules_of_walk.items():
+        rows[f"modules from {name}"] = len(modules)
     width = max(map(len, rows))
     print(f"| {'':<{width}} |        |\n|{'-' * (width + 2)}|-------:|")
     for name, count in rows.items():
         print(f"| {name:<{width}} | {count:>6,} |")
-    for name, modules in found.items() if options.list else ():
-        print(f"\nFrom {name}:", *sorted(modules), sep="\n  ")
+    print_density(tree, options.densest)
+    if options.list:
+        for name, modules in modules_of_walk.items():
+            print(f"\nFrom {name}:", *sorted(modules), sep="\n  ")
 
 
 if __name__ == "__main__":

@@ -33,9 +33,9 @@ from smoothing_baselines import chosen, methods
 from harmonium import TagSmoother
 from harmonium.data import Conditioning, Triples
 from harmonium.data.datasets import load
-from harmonium.estimators.calibration import log_likelihood
 from harmonium.estimators.pairs import without
 from harmonium.estimators.smoother import hold_out
+from harmonium.estimators.validation import log_likelihood
 from harmonium.evaluation import auc_per_tag
 from harmonium.synthetic import make_collection
 

@@ -13,8 +13,8 @@ import numpy as np
 import scipy.sparse as sp
 
 from harmonium.data import Conditioning
-from harmonium.estimators.calibration import log_likelihood
 from harmonium.estimators.pairs import tag_rates
+from harmonium.estimators.validation import log_likelihood
 
 Scores = np.ndarray  # (n_items, n_tags)
 

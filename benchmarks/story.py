@@ -232,12 +232,13 @@ def _screen(shown: str) -> str:
 
 def judge(collection: Collection, place: Path) -> None:
     """What the model wrote into files of which nothing was known, against the dataset."""
-    from harmonium.library.write import wanted_tags
+    from harmonium.library.writing.wanted import NO_TAGS, TagSources, wanted_tags
 
     with Library.open(place, create=False) as library:
         tracks = [*library.tracks.all()]
-        found = wanted_tags(library, [one.id for one in tracks], people=False, precision=0.8)
-        expected = {one.path: found.get(one.id, {}) for one in tracks}
+        sources = TagSources(people=False, precision=0.8)
+        wanted = wanted_tags(library, [track.id for track in tracks], sources)
+        expected = {track.path: wanted.get(track.id, NO_TAGS).predicted for track in tracks}
     written: dict[str, list[tuple[bool, float]]] = {}
     for path, row in collection.of_file.items():
         if collection.known[row] or path not in expected:

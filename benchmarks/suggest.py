@@ -39,10 +39,10 @@ from harmonium import DiscriminativeRBM, TagSmoother
 from harmonium.data import Conditioning
 from harmonium.data.datasets import load
 from harmonium.estimators import CooccurrenceTagger, NaiveBayesTagger
-from harmonium.estimators.pairs import with_counts
+from harmonium.estimators.related_tags import with_counts
 from harmonium.evaluation import auc_per_clip, auc_per_tag
 from harmonium.experiments.datasets import CATALOGUE, load_dataset
-from harmonium.library.tagger import Words
+from harmonium.library.model.words import Words
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "recipes"))
 import make_words

@@ -48,13 +48,13 @@ def measure(size: int, n_tags: int, seed: int) -> dict[str, float]:
     import numpy as np
 
     from harmonium.evaluation import auc_per_tag
-    from harmonium.library.learning.fitting import MAX_FIRST, fit, fit_first, mean_auc
-    from harmonium.library.tagger import keep_compiled
+    from harmonium.library.learning.fitting import MAX_FIRST, enable_jax_cache, fit, fit_first
+    from harmonium.library.learning.scores import mean_auc
 
     before = time.process_time()
     examples, X, Y = library(size, n_tags, seed)
     loading = time.process_time() - before
-    keep_compiled()
+    enable_jax_cache()
     fit_first(examples.rows(np.arange(min(size, MAX_FIRST))))
     first = time.process_time() - loading
     import jax
@@ -64,15 +64,15 @@ def measure(size: int, n_tags: int, seed: int) -> dict[str, float]:
         lambda event, seconds, **_: compiled.append(event)
     )
     fits: list[int] = []
-    model, _ = fit(examples, seed=seed, progress=lambda what, done, total: fits.append(done))
+    fitted = fit(examples, seed=seed, progress=lambda what, done, total: fits.append(done))
     seconds = time.process_time() - loading
     return {
         "fits": max(fits),
         "compiled": sum(event.endswith("backend_compile_duration") for event in compiled),
         "first": first,
         "seconds": seconds,
-        "seen": mean_auc(examples.Y, model.held_out_, model.folds_),
-        "unseen": auc_per_tag(Y, model.predict_proba(X)).mean,
+        "seen": mean_auc(examples.Y, fitted.held_out, fitted.folds),
+        "unseen": auc_per_tag(Y, fitted.estimator.predict_proba(X)).mean,
     }
 
 
@@ -81,7 +81,7 @@ def library(size: int, n_tags: int, seed: int) -> tuple[Any, Any, Any]:
     import numpy as np
 
     from harmonium.data.datasets import load
-    from harmonium.library.learning.fitting import TrainingSet
+    from harmonium.library.learning.examples import TrainingSet
 
     data = load("majorminer")
     labels = data.labels(n_tags=n_tags)
@@ -101,18 +101,18 @@ def library(size: int, n_tags: int, seed: int) -> tuple[Any, Any, Any]:
 @contextmanager
 def epochs_judged() -> Iterator[list[tuple[float, float]]]:
     """What members are stopped by after each epoch, and their AUC, member by member."""
-    from harmonium.estimators.calibration import mean_auc
-    from harmonium.estimators.gradient_tagger import GradientTagger
+    from harmonium.estimators.early_stopping import TIE_BREAKER, HostJudge
+    from harmonium.estimators.validation import mean_auc
 
-    found, judge = [], GradientTagger._judge
+    found, judge = [], HostJudge.judge
 
     def record(self: Any, params: Any, valid: Any) -> tuple[float, float]:
         auc, likelihood = judge(self, params, valid)
-        plain = mean_auc(valid.Y, self._validation_scores(params, valid.X))
-        found.append((auc + self._likelihood_weight * likelihood, plain))
+        plain = mean_auc(valid.Y, self.architecture.quick_probabilities(params, valid.X))
+        found.append((auc + TIE_BREAKER * likelihood, plain))
         return auc, likelihood
 
-    with mock.patch.object(GradientTagger, "_judge", record):
+    with mock.patch.object(HostJudge, "judge", record):
         yield found
 
 
@@ -132,23 +132,24 @@ def shown(size: int, n_tags: int, n_seeds: int) -> None:
     import numpy as np
 
     from harmonium.evaluation import auc_per_tag
-    from harmonium.library.learning.fitting import fit, mean_auc, score_tags
-    from harmonium.library.tagger import keep_compiled
+    from harmonium.library.learning.fitting import enable_jax_cache, fit
+    from harmonium.library.learning.scores import mean_auc, score_tags
 
-    keep_compiled()
+    enable_jax_cache()
     aucs, learnt, n_noise = [], [], []
     for seed in range(n_seeds):
         examples, X, Y = library(size, n_tags, seed)
         with epochs_judged() as judged:
-            model, _ = fit(examples, seed=seed)
-        P, folds = model.held_out_, model.folds_
+            fitted = fit(examples, seed=seed)
+        P, folds = fitted.held_out, fitted.folds
         within, all_pairs = mean_auc(examples.Y, P, folds), auc_per_tag(examples.Y, P).mean
         nested = nested_auc(judged, int(folds.max()) + 1)
-        aucs.append((within, all_pairs, nested, auc_per_tag(Y, model.predict_proba(X)).mean))
+        unseen = auc_per_tag(Y, fitted.estimator.predict_proba(X)).mean
+        aucs.append((within, all_pairs, nested, unseen))
         learnt.append(score_tags(examples.Y, P, folds).learnt.mean())
         noise = replace(examples, Y=np.random.default_rng(seed).permuted(examples.Y, axis=0))
-        model, _ = fit(noise, seed=seed)
-        n_noise.append(score_tags(noise.Y, model.held_out_, model.folds_).learnt.sum())
+        fitted = fit(noise, seed=seed)
+        n_noise.append(score_tags(noise.Y, fitted.held_out, fitted.folds).learnt.sum())
     cells = " | ".join(f"{auc:.3f}" for auc in np.mean(aucs, axis=0))
     of_noise = f"{sum(n_noise)} of {n_tags * n_seeds}"
     print(f"| {size} | {cells} | {np.mean(learnt):.0%} | {of_noise} |", flush=True)
@@ -160,10 +161,10 @@ def small(size: int, seed: int) -> dict[str, float]:
 
     from harmonium.evaluation import auc_per_tag
     from harmonium.experiments.datasets import CATALOGUE, load_dataset
-    from harmonium.library.learning.fitting import TrainingSet, fit, fit_first
-    from harmonium.library.tagger import keep_compiled
+    from harmonium.library.learning.examples import TrainingSet
+    from harmonium.library.learning.fitting import enable_jax_cache, fit, fit_first
 
-    keep_compiled()
+    enable_jax_cache()
     data = load_dataset(CATALOGUE["emotify"])
     Y = np.nan_to_num(data.Y)
     order = np.random.default_rng(seed).permutation(len(Y))
@@ -171,8 +172,8 @@ def small(size: int, seed: int) -> dict[str, float]:
     enough = np.minimum(Y[rows].sum(axis=0), (1 - Y[rows]).sum(axis=0)) >= (5 if size < 100 else 10)
     tags = tuple(np.array(data.tags)[enough])
     examples = TrainingSet(data.X[rows], Y[rows][:, enough], rows, tags)
-    models = {"first": fit_first(examples)[0], "now": fit(examples, seed=seed)[0]}
-    P = {name: model.predict_proba(data.X[rest]) for name, model in models.items()}
+    models = {"first": fit_first(examples), "now": fit(examples, seed=seed)}
+    P = {name: model.estimator.predict_proba(data.X[rest]) for name, model in models.items()}
     truth = data.Y[rest][:, enough]
     return {name: auc_per_tag(truth, p).mean for name, p in P.items()}
 
@@ -182,7 +183,7 @@ def draw(name: str, size: int, seed: int) -> tuple[Any, Any, Any]:
     import numpy as np
 
     from harmonium.experiments.datasets import CATALOGUE, load_dataset
-    from harmonium.library.learning.fitting import TrainingSet
+    from harmonium.library.learning.examples import TrainingSet
 
     data = load_dataset(CATALOGUE[name])
     names, groups = np.unique(data.groups, return_inverse=True)
@@ -201,19 +202,19 @@ def scalings(name: str, size: int, seed: int, n_tags: int) -> None:
 
     from harmonium.estimators import classifier
     from harmonium.evaluation import auc_per_tag
-    from harmonium.library.learning.fitting import fit
-    from harmonium.library.tagger import keep_compiled
+    from harmonium.library.learning.fitting import enable_jax_cache, fit
 
-    keep_compiled()
+    enable_jax_cache()
     data = library(size, n_tags, seed) if name == "majorminer" else draw(name, size, seed)
     examples, X, Y = data
     rule, cells = classifier.best_scaling(np.asarray(examples.X, np.float64)), []
     for kind in ("standard", "quantile"):
         began = time.process_time()
         with mock.patch.object(classifier, "best_scaling", lambda X, kind=kind: kind):
-            model, tried = fit(examples, seed=seed)
-        unseen = auc_per_tag(Y, model.predict_proba(X)).mean
-        cells.append(f"{tried[0].auc:.4f} | {unseen:.4f} | {time.process_time() - began:.1f}")
+            fitted = fit(examples, seed=seed)
+        unseen = auc_per_tag(Y, fitted.estimator.predict_proba(X)).mean
+        seen, seconds = fitted.candidates[0].auc, time.process_time() - began
+        cells.append(f"{seen:.4f} | {unseen:.4f} | {seconds:.1f}")
     print(f"| {name} | {size:,} | {seed} | {rule} | {' | '.join(cells)} |", flush=True)
 
 

@@ -36,7 +36,7 @@ def seconds_to_train(arm: Any, settings: dict[str, Any], n_folds: int, seed: int
     """The median of three trainings, after a first, on the first split of the protocol."""
     from harmonium.evaluation import grouped_folds, nested_folds
     from harmonium.experiments.datasets import load_dataset
-    from harmonium.experiments.run import build_model
+    from harmonium.experiments.models import build_model
 
     data = load_dataset(arm.dataset)
     folds = grouped_folds(data.groups, data.Y, n_folds=n_folds, seed=seed)

@@ -14,9 +14,9 @@ import numpy as np
 from sklearn.ensemble import ExtraTreesClassifier
 
 from harmonium import DiscriminativeRBM
-from harmonium.estimators.model_files import limited_log_odds
 from harmonium.evaluation import auc_per_tag, grouped_folds
 from harmonium.experiments.datasets import CATALOGUE, load_dataset
+from harmonium.logistic import limited_log_odds
 
 N_FOLDS = 5
 

@@ -20,7 +20,7 @@ for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
 from harmonium.estimators import DiscriminativeRBM  # noqa: E402  (after the threads are set)
 from harmonium.evaluation import auc_per_tag, grouped_folds  # noqa: E402
 from harmonium.experiments.datasets import CATALOGUE, load_dataset  # noqa: E402
-from harmonium.experiments.run import answers, questions  # noqa: E402
+from harmonium.experiments.judging import answers, questions  # noqa: E402
 
 CD: dict[str, Any] = {"training": "cd", "learning_rate": 0.03, "l2": 0.1, "init_scale": 1.0}
 WAYS: dict[str, dict[str, Any]] = {

@@ -26,7 +26,7 @@ def harmonium(*arguments: str) -> str:
 def check_package() -> None:
     """The installed package is used, and is complete."""
     import harmonium as package
-    from harmonium.library.tagger import builtin_model
+    from harmonium.library.model.builtin import builtin_model
 
     home = Path(package.__file__).parent
     assert home.is_relative_to(sys.prefix), home

@@ -24,9 +24,8 @@ from matplotlib.figure import Figure
 from harmonium import DiscriminativeRBM, TagSmoother
 from harmonium.audio import clip_features
 from harmonium.evaluation import auc_per_tag, log_loss_per_tag, reliability
-from harmonium.library.learning.fitting import make_curves
-from harmonium.library.store.models import UNREACHABLE
-from harmonium.library.tagger import threshold_for
+from harmonium.library.learning.scores import make_curves
+from harmonium.library.model.precision import threshold_for
 from harmonium.rbm.gradients import (
     Batch,
     BeliefPropagation,
@@ -393,9 +392,11 @@ def precision() -> Figure:
         for place, share in enumerate(promised):
             for j, curve in enumerate(curves):
                 passed = np.flatnonzero((curve.precision >= share) & (curve.chosen >= 8))
-                share_itself = curve.thresholds[passed[-1]] if len(passed) else UNREACHABLE
+                share_itself = curve.thresholds[passed[-1]] if len(passed) else None
                 thresholds = threshold_for(curve, share), share_itself, share
                 for name, threshold in zip(rules, thresholds, strict=True):
+                    if threshold is None:
+                        continue
                     chosen = P[200:, j] >= threshold
                     written[name][place] += (Y[200:, j][chosen].sum(), chosen.sum())
     figure, (left, right) = plt.subplots(1, 2, figsize=(9, 3.6))
