@@ -18,22 +18,30 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy import sparse
 from sklearn.model_selection import BaseCrossValidator
 
-from harmonium.arrays import Floats, Integers, Mask
+from harmonium.arrays import Integers, Mask
 from harmonium.errors import DataError
-from harmonium.evaluation.metrics import Ternary, at_least, ternary
+from harmonium.evaluation.metrics import at_least, ternary
 
 _LARGE_SHARE = 0.1
 """A group with more than this share of a fold is placed before all others, while there is room. To
 close a gap, two folds may come to differ by as much in size."""
 _MAX_TRIED = 100  # groups of a fold tried for a swap: fast for any number of groups
+_MAX_PARTNERS = 5_000  # groups of the other fold tried for each of them
+_TAGS_AT_ONCE = 100  # whose negatives are counted in a dense block
+_MANY_LABELS = 5_000_000
+"""With more (group, tag) pairs, negatives that at least half of the groups have are not counted:
+every fold gets them anyway, and they would be most of the work."""
 _MIN_ROUNDS = 10  # the least and most times that all gaps are tried; more groups get fewer tries
 _MAX_ROUNDS = 50
 _ROUNDS_TIMES_GROUPS = 50_000
 
 
-def grouped_folds(groups: ArrayLike, Y: ArrayLike, *, n_folds: int = 5, seed: int = 0) -> Integers:
+def grouped_folds(
+    groups: ArrayLike, Y: ArrayLike | sparse.sparray, *, n_folds: int = 5, seed: int = 0
+) -> Integers:
     """The fold of each clip: groups stay whole, tags are in every fold if possible, sizes close.
 
     A tag is in a fold if the fold has a positive and a negative for it, so that its AUC is defined
@@ -43,7 +51,8 @@ def grouped_folds(groups: ArrayLike, Y: ArrayLike, *, n_folds: int = 5, seed: in
     Parameters
     ----------
     groups : (n_clips,) what a clip belongs to: its track, or its artist. Text or integers.
-    Y : (n_clips, n_tags) labels: 0, 1, or NaN for unknown.
+    Y : (n_clips, n_tags) labels: 0, 1, or NaN for unknown. In a sparse matrix, what is not stored
+        is 0.
     n_folds : number of folds, at least 2.
     seed : decides between groups that are alike.
 
@@ -51,8 +60,8 @@ def grouped_folds(groups: ArrayLike, Y: ArrayLike, *, n_folds: int = 5, seed: in
     -------
     (n_clips,) integers from 0 to n_folds - 1.
     """
-    labels = ternary(Y)
-    group_of = group_index(groups, len(labels.positive))
+    labels = _labels(Y)
+    group_of = group_index(groups, labels.positive.shape[0])
     n_folds = at_least("n_folds", n_folds, 2)
     n_groups = int(group_of.max(initial=-1)) + 1
     if n_groups < n_folds:
@@ -61,8 +70,7 @@ def grouped_folds(groups: ArrayLike, Y: ArrayLike, *, n_folds: int = 5, seed: in
             f"Got {n_groups}; use fewer folds, or smaller groups (tracks instead of artists)."
         )
     sizes = np.bincount(group_of)
-    in_groups = _count_labels(labels, group_of, n_groups)
-    counts = np.hstack([in_groups.positives, in_groups.negatives])
+    counts = _count_labels(labels, group_of, n_groups).columns()
     rng = np.random.default_rng(seed)
     order = rng.permutation(n_groups)  # decides between groups that are alike
     folds = Folds(sizes[order], counts[order], n_folds)
@@ -84,7 +92,7 @@ class FoldReport:
     incomplete: dict[int, str]  # tag → what is missing, for each tag that is not in every fold
 
 
-def fold_report(folds: ArrayLike, groups: ArrayLike, Y: ArrayLike) -> FoldReport:
+def fold_report(folds: ArrayLike, groups: ArrayLike, Y: ArrayLike | sparse.sparray) -> FoldReport:
     """Sizes and labels of the folds, and the tags that are missing from some of them.
 
     Parameters
@@ -92,8 +100,8 @@ def fold_report(folds: ArrayLike, groups: ArrayLike, Y: ArrayLike) -> FoldReport
     folds : (n_clips,) fold of each clip, from ``grouped_folds``.
     groups, Y : as given to ``grouped_folds``.
     """
-    labels = ternary(Y)
-    n_clips = len(labels.positive)
+    labels = _labels(Y)
+    n_clips, n_tags = labels.positive.shape
     fold_of, n_folds = _fold_index(folds, least=2)
     if len(fold_of) != n_clips:
         raise DataError(f"folds must have one entry per clip of Y, {n_clips}. Got {len(fold_of)}.")
@@ -101,23 +109,26 @@ def fold_report(folds: ArrayLike, groups: ArrayLike, Y: ArrayLike) -> FoldReport
     n_groups = int(group_of.max(initial=-1)) + 1
     in_folds = _count_labels(labels, fold_of, n_folds)
     in_groups = _count_labels(labels, group_of, n_groups)
+    positives = in_folds.positives.toarray()
+    negatives = in_folds.n_clips[:, None] - in_folds.not_negative.toarray()
+    able_positive = np.bincount(in_groups.positives.indices, minlength=n_tags)
+    able_negative = in_groups.n_with_negative()
     incomplete: dict[int, list[str]] = defaultdict(list)
-    for kind, by_fold, by_group in (
-        ("positive", in_folds.positives, in_groups.positives),
-        ("negative", in_folds.negatives, in_groups.negatives),
+    for kind, by_fold, n_able in (
+        ("positive", positives, able_positive),
+        ("negative", negatives, able_negative),
     ):
         for tag in np.flatnonzero((by_fold == 0).any(axis=0)).tolist():
             n_with = np.count_nonzero(by_fold[:, tag])
-            n_able = np.count_nonzero(by_group[:, tag])
             incomplete[tag].append(
-                f"{kind} in {n_with} of {n_folds} folds ({n_able} groups have one)"
+                f"{kind} in {n_with} of {n_folds} folds ({n_able[tag]} groups have one)"
             )
     pairs = np.unique(np.column_stack([fold_of, group_of]), axis=0)
     return FoldReport(
         sizes=np.bincount(fold_of),
         n_groups=np.bincount(pairs[:, 0]),
-        positives=in_folds.positives,
-        negatives=in_folds.negatives,
+        positives=positives,
+        negatives=negatives,
         incomplete={tag: "; ".join(parts) for tag, parts in sorted(incomplete.items())},
     )
 
@@ -204,24 +215,104 @@ class GroupedTagKFold(BaseCrossValidator):
             yield fold_of == fold
 
 
+class _GroupsByColumn(NamedTuple):
+    """For each column, the groups that have it."""
+
+    groups: Integers  # of the first column, then of the second, …
+    clips: Integers  # how many clips of the group have the column
+    start: Integers  # (n_columns + 1,) where each column begins
+
+    @property
+    def n_groups(self) -> Integers:
+        """(n_columns,) how many groups have each column."""
+        return np.diff(self.start)
+
+    def of(self, column: int) -> tuple[Integers, Integers]:
+        """The groups that have the column, and the clips of each that have it."""
+        start, end = self.start[column : column + 2]
+        return self.groups[start:end], self.clips[start:end]
+
+
+def _rows_by_column(counts: sparse.csr_array) -> _GroupsByColumn:
+    by_column = counts.tocsc()
+    return _GroupsByColumn(
+        groups=by_column.indices,
+        clips=by_column.data,
+        start=by_column.indptr,
+    )
+
+
+class _Labels(NamedTuple):
+    """Which labels are 1 and which are unknown; all others are 0."""
+
+    positive: sparse.csr_array  # (n_clips, n_tags) ones
+    unknown: sparse.csr_array  # (n_clips, n_tags) ones
+
+
+def _labels(Y: ArrayLike | sparse.sparray) -> _Labels:
+    if not sparse.issparse(Y):
+        dense = ternary(Y)
+        return _Labels(
+            positive=sparse.csr_array(dense.positive, dtype=np.int64),
+            unknown=sparse.csr_array(~dense.known, dtype=np.int64),
+        )
+    labels = sparse.csr_array(Y)
+    ternary(labels.data[:, None])  # refuses other values
+    return _Labels(
+        positive=_where(labels, labels.data == 1), unknown=_where(labels, np.isnan(labels.data))
+    )
+
+
+def _where(labels: sparse.csr_array, chosen: Mask) -> sparse.csr_array:
+    """Ones at the chosen entries."""
+    entries = labels.tocoo()
+    rows, columns = entries.row[chosen], entries.col[chosen]
+    ones = np.ones(len(rows), dtype=np.int64)
+    return sparse.csr_array((ones, (rows, columns)), shape=labels.shape)
+
+
 class _LabelCounts(NamedTuple):
-    """Labels of the clips of each of n groups or folds."""
+    """Labels of the clips of each of n groups."""
 
-    positives: Integers  # (n, n_tags)
-    negatives: Integers  # (n, n_tags)
+    n_clips: Integers  # (n,)
+    positives: sparse.csr_array  # (n, n_tags)
+    not_negative: sparse.csr_array  # (n, n_tags) clips with a positive or an unknown label
+
+    def negatives(self, tags: Integers) -> sparse.csr_array:
+        """(n, len(tags)) clips with a negative label."""
+        blocks = [
+            sparse.csr_array(self.n_clips[:, None] - self.not_negative[:, some].toarray())
+            for some in np.array_split(tags, -(-len(tags) // _TAGS_AT_ONCE) or 1)
+        ]
+        return sparse.hstack(blocks, format="csr")
+
+    def n_with_negative(self) -> Integers:
+        """(n_tags,) how many groups have a negative."""
+        n_groups, n_tags = self.positives.shape
+        group = np.repeat(np.arange(n_groups), np.diff(self.not_negative.indptr))
+        none_left = self.not_negative.data == self.n_clips[group]
+        return n_groups - np.bincount(self.not_negative.indices[none_left], minlength=n_tags)
+
+    def columns(self) -> sparse.csr_array:
+        """(n, n_columns) what every fold should have: positives, and negatives that are scarce."""
+        n_groups, n_tags = self.positives.shape
+        tags = np.arange(n_tags)
+        if n_groups * n_tags > _MANY_LABELS:
+            tags = tags[self.n_with_negative() < n_groups / 2]
+        return sparse.hstack([self.positives, self.negatives(tags)], format="csr")
 
 
-def _count_labels(labels: Ternary, index: Integers, n: int) -> _LabelCounts:
+def _count_labels(labels: _Labels, index: Integers, n: int) -> _LabelCounts:
     """The labels of the clips with each index."""
-    order = np.argsort(index, kind="stable")
-    starts = np.searchsorted(index[order], np.arange(n))
-
-    def total(mask: Mask) -> Integers:
-        return np.add.reduceat(mask[order], starts, axis=0, dtype=np.int64)
-
+    n_clips = len(index)
+    members = sparse.csr_array(
+        (np.ones(n_clips, dtype=np.int64), (index, np.arange(n_clips))), shape=(n, n_clips)
+    )
+    positives = members @ labels.positive
     return _LabelCounts(
-        positives=total(labels.positive),
-        negatives=total(labels.known & ~labels.positive),
+        n_clips=np.bincount(index, minlength=n),
+        positives=positives,
+        not_negative=positives + members @ labels.unknown,
     )
 
 
@@ -290,35 +381,65 @@ class _Change(NamedTuple):
 class Folds:
     """Which group is in which fold, with the resulting counts."""
 
-    def __init__(self, sizes: Integers, counts: Integers, n_folds: int) -> None:
+    def __init__(self, sizes: Integers, counts: sparse.csr_array, n_folds: int) -> None:
         self.sizes = sizes  # (n_groups,) clips of each group
-        self.counts = counts.astype(np.float32)  # (n_groups, n_columns) clips that have the column
-        self.has = (counts > 0).astype(np.float32)  # (n_groups, n_columns)
+        self.counts = counts  # (n_groups, n_columns) clips that have the column
+        self.by_column = _rows_by_column(counts)
         self.n_folds = n_folds
         self.capacity = _capacity(sizes, n_folds)
-        self.fold = np.full(len(sizes), -1)  # (n_groups,) -1: not placed yet
+        n_groups, n_columns = counts.shape
+        self.fold = np.full(n_groups, -1)  # (n_groups,) -1: not placed yet
         self.size = np.zeros(n_folds, dtype=np.int64)  # clips of each fold
-        self.got = np.zeros((n_folds, counts.shape[1]), dtype=np.float32)  # clips with the column
+        self.got = np.zeros((n_folds, n_columns), dtype=np.int64)  # clips with the column
         self.groups_with = np.zeros_like(self.got)
-        self.lacks = np.ones_like(self.got)  # 1 where no group of the fold has the column
+        self.n_left = np.bincount(counts.indices, minlength=n_columns)  # groups to be placed
+
+    @property
+    def lacks(self) -> Mask:
+        """(n_folds, n_columns) whether no group of the fold has the column."""
+        return self.groups_with == 0
+
+    def columns_of(self, group: int) -> Integers:
+        """The columns that a group has."""
+        start, end = self.counts.indptr[group : group + 2]
+        return self.counts.indices[start:end]
 
     def place(self, group: int, fold: int) -> None:
         """Move a group to a fold."""
-        for index, sign in ((int(self.fold[group]), -1), (fold, 1)):
-            if index >= 0:
-                self.size[index] += sign * self.sizes[group]
-                self.got[index] += sign * self.counts[group]
-                self.groups_with[index] += sign * self.has[group]
-                np.equal(self.groups_with[index], 0, out=self.lacks[index])
+        start, end = self.counts.indptr[group : group + 2]
+        columns = self.counts.indices[start:end]
+        clips = self.counts.data[start:end]
+        former = int(self.fold[group])
+        if former < 0:
+            self.n_left[columns] -= 1
+        else:
+            self.size[former] -= self.sizes[group]
+            self.got[former, columns] -= clips
+            self.groups_with[former, columns] -= 1
+        self.size[fold] += self.sizes[group]
+        self.got[fold, columns] += clips
+        self.groups_with[fold, columns] += 1
         self.fold[group] = fold
 
-    def gain(self, groups: Integers, source: int, target: int) -> Floats:
-        """(len(groups),) how many more (fold, column) pairs are filled if one group moves."""
-        value = self.lacks[target] - (self.groups_with[source] == 1)  # 1 to fill, -1 to empty
-        columns = np.flatnonzero(value)  # few
-        return self.has[np.ix_(groups, columns)] @ value[columns]
+    def n_lacking(self, group: int) -> list[int]:
+        """(n_folds,) how many of the group's columns each fold lacks."""
+        lacks = self.groups_with[:, self.columns_of(group)] == 0
+        return lacks.sum(axis=1).tolist()
 
-    def exchange_gain(self, group: int, others: Integers, source: int, target: int) -> Floats:
+    def gain(self, groups: Integers, source: int, target: int) -> Integers:
+        """(len(groups),) how many more (fold, column) pairs are filled if one group moves."""
+        fills = self.groups_with[target] == 0
+        empties = self.groups_with[source] == 1
+        value = fills.astype(np.int64) - empties
+        starts = self.counts.indptr[groups]
+        lengths = self.counts.indptr[groups + 1] - starts
+        ends = np.cumsum(lengths)
+        first = np.repeat(starts - (ends - lengths), lengths)
+        columns = self.counts.indices[first + np.arange(len(first))]
+        total = np.concatenate([[0], np.cumsum(value[columns])])
+        return total[ends] - total[ends - lengths]
+
+    def exchange_gain(self, group: int, others: Integers, source: int, target: int) -> Integers:
         """(len(others),) gain of moving the group to the target and one of the others back."""
         first = self.gain(np.array([group]), source, target)
         self.place(group, target)
@@ -330,6 +451,11 @@ class Folds:
         """The groups in a fold."""
         return np.flatnonzero(self.fold == fold)
 
+    def _some(self, groups: Integers) -> Integers:
+        """The groups, or evenly spread ones of them if there are very many."""
+        step = -(-len(groups) // _MAX_PARTNERS)
+        return groups[:: max(step, 1)]
+
     def keeps_balance(self, clips: Integers, source: int, target: int) -> Mask:
         """Whether moving ``clips`` clips from one fold to the other keeps the sizes balanced."""
         gap = self.size[source] - self.size[target]
@@ -340,27 +466,26 @@ class Folds:
         for group in np.argsort(-self.sizes, kind="stable").tolist():
             if self.sizes[group] <= max(1, _LARGE_SHARE * self.capacity):
                 return
-            n_lacking = self.lacks @ self.has[group]  # (n_folds,) of the group's columns
-            need = list(zip(n_lacking.tolist(), (-self.size).tolist(), strict=True))
+            need = list(zip(self.n_lacking(group), (-self.size).tolist(), strict=True))
             self.place(group, max(self._with_room(group), key=need.__getitem__))
 
     def place_by_rarest_column(self) -> None:
         """Iterative stratification of the groups without a fold, by the column with the fewest."""
         share = self.counts.sum(axis=0) / self.n_folds
-        while True:
-            n_left = self.has[self.fold < 0].sum(axis=0)  # (n_columns,) groups
-            if not n_left.any():
-                break
-            column = int(np.argmin(np.where(n_left > 0, n_left, np.inf)))
-            groups = np.flatnonzero((self.fold < 0) & (self.has[:, column] > 0))
-            for group in groups[np.argsort(-self.counts[groups, column], kind="stable")].tolist():
+        while self.n_left.any():
+            column = int(np.argmin(np.where(self.n_left > 0, self.n_left, len(self.sizes) + 1)))
+            groups, clips = self.by_column.of(column)
+            left = self.fold[groups] < 0
+            order = np.argsort(-clips[left], kind="stable")
+            for group in groups[left][order].tolist():
                 # In this order: the fold lacks the column, misses more of its share, lacks more of
                 # the group's other columns, is smaller.
-                lacks_column = self.lacks[:, column].tolist()
+                lacks_column = (self.groups_with[:, column] == 0).tolist()
                 missing_share = (share[column] - self.got[:, column]).tolist()
-                n_lacking = (self.lacks @ self.has[group]).tolist()
                 room = (-self.size).tolist()
-                need = list(zip(lacks_column, missing_share, n_lacking, room, strict=True))
+                need = list(
+                    zip(lacks_column, missing_share, self.n_lacking(group), room, strict=True)
+                )
                 self.place(group, max(self._with_room(group), key=need.__getitem__))
         for group in np.flatnonzero(self.fold < 0).tolist():  # groups without any known label
             self.place(group, int(np.argmin(self.size)))
@@ -374,17 +499,17 @@ class Folds:
     def close_gaps(self, rng: np.random.Generator) -> None:
         """Close one gap after another; a change may open as many as it closes, but never more."""
         # Random changes that gain nothing lead to others that do.
-        enough = self.has.sum(axis=0) >= self.n_folds
+        enough = self.by_column.n_groups >= self.n_folds
         rounds = np.clip(_ROUNDS_TIMES_GROUPS // len(self.sizes), _MIN_ROUNDS, _MAX_ROUNDS)
         for _ in range(rounds):
-            gaps = rng.permutation(np.argwhere((self.lacks > 0) & enough))
+            gaps = rng.permutation(np.argwhere(self.lacks & enough))
             changed = [self._close(target, column, rng) for target, column in gaps.tolist()]
             if not any(changed):
                 return
 
     def _close(self, target: int, column: int, rng: np.random.Generator) -> bool:
         """Bring the column to the target fold; False if that opens more gaps than it closes."""
-        if not self.lacks[target, column]:
+        if self.groups_with[target, column]:
             return False
         changes = list(self._changes(target, column))
         gains = np.array([change.gain for change in changes])
@@ -397,10 +522,10 @@ class Folds:
 
     def _changes(self, target: int, column: int) -> Iterator[_Change]:
         """Moves to the target fold, and swaps with one of its groups, that bring it the column."""
-        others = self.members(target)
+        others = self._some(self.members(target))
+        having, _ = self.by_column.of(column)
         for source in range(self.n_folds):
-            groups = self.members(source)
-            groups = groups[self.has[groups, column] > 0]
+            groups = having[self.fold[having] == source]
             if source == target or len(groups) == 0:
                 continue
             gains = self.gain(groups, source, target)
@@ -441,7 +566,7 @@ class Folds:
             closest = np.argmin(np.abs(self.sizes[groups] - gap / 2))
             self.place(int(groups[closest]), target)
             return True
-        others = self.members(target)
+        others = self._some(self.members(target))
         for group in self.members(source)[:_MAX_TRIED].tolist():
             surplus = self.sizes[group] - self.sizes[others]
             gains = self.exchange_gain(group, others, source, target)

@@ -9,6 +9,7 @@ import pytest
 import sklearn
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy import sparse
 from sklearn.base import BaseEstimator
 from sklearn.model_selection import GridSearchCV, cross_val_score
 
@@ -57,6 +58,30 @@ def test_a_tag_that_can_be_in_every_fold_is(seed, n_unknown):
     Y[rng.choice(len(groups), size=n_unknown, replace=False)] = NAN
     folds = grouped_folds(groups, Y)
     assert fold_report(folds, groups, Y).incomplete == {}
+
+
+@given(collections())
+@settings(deadline=None, max_examples=30)
+def test_sparse_labels_give_the_same_folds(case):
+    groups, Y, n_folds, seed = case
+    stored = sparse.csr_array(Y)  # absent labels are not stored, unknown ones are
+    before = stored.copy()
+    folds = grouped_folds(groups, stored, n_folds=n_folds, seed=seed)
+    np.testing.assert_array_equal(folds, grouped_folds(groups, Y, n_folds=n_folds, seed=seed))
+    np.testing.assert_array_equal(stored.toarray(), before.toarray())
+    dense, spare = fold_report(folds, groups, Y), fold_report(folds, groups, stored)
+    np.testing.assert_array_equal(dense.negatives, spare.negatives)
+    assert dense.incomplete == spare.incomplete
+
+
+def test_with_many_tags_scarce_negatives_are_spread(monkeypatch):
+    """Where only negatives that few groups have are counted, the others are in every fold, too."""
+    monkeypatch.setattr(search, "_MANY_LABELS", 0)
+    rng = np.random.default_rng(0)
+    groups = rng.integers(0, 100, size=300)
+    Y = (rng.random((300, 12)) < np.linspace(0.1, 0.9, 12)).astype(float)
+    Y[rng.random(Y.shape) < 0.1] = NAN
+    assert fold_report(grouped_folds(groups, Y), groups, Y).incomplete == {}
 
 
 def test_scarce_negatives_are_spread():
@@ -250,7 +275,7 @@ def folds_of(sizes, columns, fold):
     for group, digits in enumerate(columns):
         for digit in digits:
             counts[group, int(digit)] = sizes[group]
-    folds = search.Folds(np.array(sizes), counts, max(fold) + 1)
+    folds = search.Folds(np.array(sizes), sparse.csr_array(counts), max(fold) + 1)
     for group, where in enumerate(fold):
         folds.place(group, where)
     return folds
@@ -297,7 +322,7 @@ def test_of_the_exchanges_only_those_are_made_that_keep_the_sizes():
 
 
 def test_of_folds_that_need_a_group_alike_the_smaller_gets_it():
-    folds = search.Folds(np.array([3, 1]), np.array([[0, 3], [1, 0]]), 2)
+    folds = search.Folds(np.array([3, 1]), sparse.csr_array([[0, 3], [1, 0]]), 2)
     folds.capacity = 10.0
     folds.place(0, 0)
     folds.place_by_rarest_column()
