@@ -10,6 +10,7 @@ FLAGS = [
     "--autoplay-policy=no-user-gesture-required",
 ]
 PATIENCE = 60_000  # milliseconds; only ever used up when something is broken
+JOB_PATIENCE = 5 * PATIENCE  # a job lets other programs go first
 WIDTHS = {"wide": (1440, 900), "narrow": (390, 844)}
 
 

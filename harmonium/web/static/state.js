@@ -36,20 +36,23 @@ export function useCell(source) {
  * arrives.
  */
 export function useLoad(load, deps) {
-  const [state, set] = useState({ data: null, error: null, loading: true });
+  const [state, set] = useState({ data: null, error: null, answers: [] });
   const [turn, setTurn] = useState(0);
+  const wanted = [...deps, turn];
   useEffect(() => {
     const controller = new AbortController();
     const { signal } = controller;
-    const succeed = (data) => signal.aborted || set({ data, error: null, loading: false });
-    const fail = (error) => signal.aborted || set((old) => ({ ...old, error, loading: false }));
-    set((old) => ({ ...old, loading: true }));
+    const succeed = (data) => signal.aborted || set({ data, error: null, answers: wanted });
+    const fail = (error) => signal.aborted || set((old) => ({ ...old, error, answers: wanted }));
     load(signal).then(succeed, fail);
     return () => controller.abort();
-  }, [...deps, turn]);
+  }, wanted);
   const reload = () => setTurn((n) => n + 1);
-  const put = (data) => set({ data, error: null, loading: false });
-  return { ...state, reload, put };
+  const put = (data) => set({ data, error: null, answers: wanted });
+  // From the very render that wants something else, old data must not be taken for its answer.
+  const loading = wanted.some((value, i) => value !== state.answers[i]);
+  const { data, error } = state;
+  return { data, error, loading, reload, put };
 }
 
 /** A ref, and the width of its element. */

@@ -4,15 +4,15 @@ import re
 
 import httpx
 import pytest
-from browser_pages import opened_page
+from browser_pages import JOB_PATIENCE, opened_page
 from heard_library import N_TRACKS
 from playwright.sync_api import expect
 from web_server import root, serving
 
 from harmonium.library import Library
 
-SOON = 15_000  # milliseconds
 N_ANSWERS = 3
+FIRST_FILES, MORE_FILES = 5, 20  # of the preview of a write
 RARE = "Sunday Morning"
 
 
@@ -65,8 +65,8 @@ def tracks(n):
 
 def expect_tracks(page, n):
     """The search has found so many tracks, and lists them."""
-    expect(page.locator("#found")).to_have_text(tracks(n), timeout=SOON)
-    expect(page.locator(".hit")).to_have_count(n, timeout=SOON)
+    expect(page.locator("#found")).to_have_text(tracks(n))
+    expect(page.locator(".hit")).to_have_count(n)
 
 
 def note(page, words):
@@ -103,7 +103,7 @@ def test_a_click_on_a_tag_finds_as_many_tracks_as_it_says(view):
         assert n + less_likely + others == N_TRACKS, name
         if less_likely:
             page.get_by_role("button", name=re.compile("^Show (it|them)$")).click()
-            expect(page.locator(".hit")).to_have_count(n + less_likely, timeout=SOON)
+            expect(page.locator(".hit")).to_have_count(n + less_likely)
         button.get_by_role("button", name=f"Exclude {name}").click()
         expect_tracks(page, N_TRACKS - n)
         button.get_by_role("button", name=f"Exclude {name}").click()
@@ -208,11 +208,16 @@ def test_what_the_plan_says_is_written(view, read_only):
     ]
     assert sum(files for files, _, _ in columns) == n_tags
     assert all(files == given + predicted for files, given, predicted in columns)
-    while page.get_by_role("button", name=re.compile("Show more files")).count():
-        left = number(page.get_by_role("button", name=re.compile("Show more files")))
-        assert page.locator(".preview li").count() + left == n_files
-        page.get_by_role("button", name=re.compile("Show more files")).click()
-        expect(page.locator(".plan:not(.stale)")).to_be_visible()
+    more = page.get_by_role("button", name=re.compile("^Show more files"))
+    for n_shown in range(FIRST_FILES, n_files, MORE_FILES):
+        expect(page.locator(".preview > li")).to_have_count(n_shown)
+        expect(more).to_have_text(f"Show more files ({n_files - n_shown})")
+        more.focus()
+        page.keyboard.press("Enter")
+        if n_shown + MORE_FILES < n_files:
+            expect(page.locator(".preview > li")).to_have_count(n_shown + MORE_FILES)
+            expect(more).to_be_focused()
+    expect(more).to_have_count(0)
     expect(page.locator(".preview > li")).to_have_count(n_files)
     expect(page.locator(".preview ins")).to_have_count(n_tags)
     page.get_by_role("button", name=re.compile("^Write into")).click()
@@ -220,7 +225,7 @@ def test_what_the_plan_says_is_written(view, read_only):
     assert numbers(dialog.inner_text())[:2] == [n_files, n_tags]
     dialog.get_by_role("button", name="Write", exact=True).click()
     done = page.get_by_role("status", name="Writing")
-    expect(done).to_contain_text(f"{n_tags} tags written to {n_files} files.", timeout=4 * SOON)
+    expect(done).to_contain_text(f"{n_tags} tags written to {n_files} files.", timeout=JOB_PATIENCE)
     expect(done.locator(".write-failures summary")).to_have_text("2 files could not be written")
     expect(page.locator(".empty")).to_contain_text("Nothing to write.")
     expect(failures.last).to_have_text("2 files cannot be written")
@@ -228,7 +233,7 @@ def test_what_the_plan_says_is_written(view, read_only):
     last = page.locator(".changes li").first
     assert numbers(last.locator(".change-what").inner_text()) == [n_tags, n_files]
     last.get_by_role("button", name=re.compile("^Undo")).click()
-    expect(page.locator(".toast").filter(has_text="Undone.")).to_be_visible(timeout=SOON)
+    expect(page.locator(".toast").filter(has_text="Undone.")).to_be_visible(timeout=JOB_PATIENCE)
     page = view("#/write?precision=0.60")
     assert numbers(page.locator(".write-sum p").inner_text())[:2] == [n_tags, n_files]
 
@@ -241,12 +246,12 @@ def test_answers_are_counted_at_once(view, counts_address):
         counted = f"{n} answer{'' if n == 1 else 's'} since"
         expect(page.locator(".teach-progress")).to_contain_text(counted)
         expect(page.locator(".question-track .hit-title")).not_to_have_attribute("href", question)
-    expect(page.locator(".teach-progress")).to_contain_text(f"Of {N_ANSWERS} answers", timeout=SOON)
+    expect(page.locator(".teach-progress")).to_contain_text(f"Of {N_ANSWERS} answers")
     for line in page.locator(".progress-line .num").all():
         assert numbers(line.inner_text())[1] == N_ANSWERS
     page.get_by_role("button", name=re.compile("Undo the last")).click()
     left = N_ANSWERS - 1
-    expect(page.locator(".teach-progress")).to_contain_text(f"Of {left} answers", timeout=SOON)
+    expect(page.locator(".teach-progress")).to_contain_text(f"Of {left} answers")
 
 
 def test_the_number_of_tracks_is_the_same_everywhere(view, counts_address):

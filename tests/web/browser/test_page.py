@@ -8,7 +8,7 @@ from pathlib import Path
 import httpx
 import numpy as np
 import pytest
-from browser_pages import PATIENCE, opened_page
+from browser_pages import JOB_PATIENCE, opened_page
 from heard_library import N_TRACKS, work_quickly
 from mutagen.flac import FLAC
 from playwright.sync_api import expect
@@ -335,7 +335,9 @@ def test_write_and_undo(browser, address, music):
         page.get_by_role("button", name=re.compile("^Write into")).click()
         page.get_by_role("dialog").get_by_role("button", name="Write", exact=True).click()
         done = page.get_by_role("status", name="Writing")
-        expect(done).to_contain_text(f"{sums[0]} tags written to {sums[1]} files.")
+        expect(done).to_contain_text(
+            f"{sums[0]} tags written to {sums[1]} files.", timeout=JOB_PATIENCE
+        )
         assert [file.read_bytes() for file in files] != before
         done.get_by_role("button", name="Undo").click()
         expect(done).to_contain_text("as they were")
@@ -362,7 +364,7 @@ def test_train_compare_take_over_and_go_back(browser, address, monkeypatch):
         expect(page.get_by_role("progressbar")).to_be_visible()
         expect(page.locator(".busy")).to_contain_text("Training")
         take = page.locator(".compare .primary")
-        take.click(timeout=5 * PATIENCE)  # jobs let other programs go first
+        take.click(timeout=JOB_PATIENCE)
         expect(page.locator("#now")).not_to_have_text(in_use)
         page.locator(".toast").get_by_role("button", name="Undo").click()
         expect(page.locator("#now")).to_have_text(in_use)

@@ -4,7 +4,7 @@ import re
 
 import httpx
 import pytest
-from browser_pages import PATIENCE, WIDTHS, opened_page
+from browser_pages import JOB_PATIENCE, WIDTHS, opened_page
 from heard_library import work_quickly, write_music
 from mutagen.flac import FLAC
 from playwright.sync_api import expect
@@ -13,7 +13,6 @@ from web_server import root, serving
 from harmonium.web import jobs
 
 N_FILES, N_GENRES = 24, 20
-LONG = 5 * PATIENCE  # jobs let other programs go first
 
 
 @pytest.fixture(scope="module")
@@ -53,16 +52,16 @@ def test_from_a_folder_to_tags_in_the_files_and_back(browser, home, width):
         page.get_by_role("button", name=re.compile("^Music")).click()
         expect(page.locator(".picker-here .path b")).to_have_text(str(home / "Music"))
         page.get_by_role("button", name="Index this folder").click()
-        expect(page.locator(".hit .chip").first).to_be_visible(timeout=LONG)
+        expect(page.locator(".hit .chip").first).to_be_visible(timeout=JOB_PATIENCE)
         news = page.get_by_role("region", name="News")
-        expect(news).to_contain_text("20 tracks have genres in their files", timeout=LONG)
+        expect(news).to_contain_text("20 tracks have genres in their files", timeout=JOB_PATIENCE)
         expect(page.get_by_role("heading", name=f"{N_FILES} tracks")).to_be_visible()
         found = httpx.get(f"{root(client)}/api/v1/search", params={"limit": 50}).json()["hits"]
         assert len(found) == N_FILES
 
         page.get_by_role("button", name="Learn from them").click()
         learnt = page.locator(".toast, .news .bad")
-        learnt.first.wait_for(timeout=LONG)
+        learnt.first.wait_for(timeout=JOB_PATIENCE)
         expect(learnt).to_contain_text("20 tracks")
         expect(page.locator(".hit .chip:not(.guess)").first).to_have_text(re.compile("Dub|Bleep"))
         expect(news).not_to_contain_text("genres")
@@ -87,7 +86,9 @@ def test_from_a_folder_to_tags_in_the_files_and_back(browser, home, width):
         page.get_by_role("button", name=re.compile("^Write into")).click()
         page.get_by_role("dialog").get_by_role("button", name="Write", exact=True).click()
         done = page.get_by_role("status", name="Writing")
-        expect(done).to_contain_text(re.compile(r"\d+ tags? written to \d+ file"), timeout=LONG)
+        expect(done).to_contain_text(
+            re.compile(r"\d+ tags? written to \d+ file"), timeout=JOB_PATIENCE
+        )
         assert any(FLAC(song).get("grouping") == ["Sunday Morning"] for song in songs)
         done.get_by_role("button", name="Undo").click()
         expect(done).to_contain_text("as they were")

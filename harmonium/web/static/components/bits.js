@@ -65,6 +65,15 @@ export const Pending = ({ load, rows = 6 }) =>
     ? html`<${Problem} error=${load.error} retry=${load.reload} />`
     : html`<${Waiting} rows=${rows} />`;
 
+/**
+ * The button at the end of a list that shows more of it. It keeps its place and the focus while
+ * that is loading.
+ */
+export const MoreButton = ({ load, loading, children }) =>
+  html`<button class="more" aria-disabled=${String(loading)} onClick=${() => loading || load()}>
+    ${children}
+  </button>`;
+
 /** A bar for a value from 0 to 1, which is written beside it. */
 export function Bar({ p, look = "", mark = null }) {
   const share = Math.max(0, Math.min(1, p ?? 0));

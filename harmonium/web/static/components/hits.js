@@ -3,7 +3,7 @@
 import { html, useEffect, useRef } from "../vendor/preact.js";
 import { href } from "../router.js";
 import { byline, clock, count, percent, titleOf } from "../words.js";
-import { Bar, Cover, TagChip } from "./bits.js";
+import { Bar, Cover, MoreButton, TagChip } from "./bits.js";
 import { Icon } from "./icons.js";
 import { PlayButton } from "./player.js";
 
@@ -106,16 +106,18 @@ function Onward({ hit, pathFrom }) {
 
 /** Loads the next page when it becomes visible; also a button for the keyboard. */
 export function More({ load, loading, left }) {
-  const button = useRef();
+  const place = useRef();
   const latest = useRef(load);
   latest.current = () => loading || load();
   useEffect(() => {
     const onSight = (entries) => entries[0].isIntersecting && latest.current();
     const watch = new IntersectionObserver(onSight, { rootMargin: "400px" });
-    watch.observe(button.current);
+    watch.observe(place.current);
     return () => watch.disconnect();
   }, [left]);
-  return html`<button ref=${button} class="more" onClick=${load} aria-disabled=${String(loading)}>
-    ${loading ? "Loading …" : `Show more (${count(left)})`}
-  </button>`;
+  return html`<div ref=${place}>
+    <${MoreButton} load=${load} loading=${loading}>
+      ${loading ? "Loading …" : `Show more (${count(left)})`}
+    <//>
+  </div>`;
 }

@@ -4,7 +4,7 @@ import { html, useState } from "../vendor/preact.js";
 import { get } from "../api.js";
 import { changeCount, useChange, useLoad } from "../state.js";
 import { when } from "../words.js";
-import { Empty, Pending, View } from "../components/bits.js";
+import { Empty, MoreButton, Pending, View } from "../components/bits.js";
 import { undo } from "../components/toast.js";
 
 const PAGE = 50;
@@ -12,28 +12,31 @@ const LEAD = "Everything done to this library, newest first. Most of it can be u
 
 export function Changes() {
   const [limit, setLimit] = useState(PAGE);
-  // One more than is shown tells whether there are more.
-  const load = (signal) => get("/changes", { offset: 0, limit: limit + 1 }, signal);
+  const load = async (signal) => {
+    // One more than is shown tells whether there are more.
+    const { changes } = await get("/changes", { offset: 0, limit: limit + 1 }, signal);
+    return { changes: changes.slice(0, limit), hasMore: changes.length > limit };
+  };
   const list = useLoad(load, [limit]);
   useChange(changeCount, list.reload);
   const more = () => setLimit(limit + PAGE);
   return html`<${View} title="Changes" lead=${LEAD}>
     ${
       list.data
-        ? html`<${ChangeList} list=${list} limit=${limit} more=${more} />`
+        ? html`<${ChangeList} list=${list} more=${more} />`
         : html`<${Pending} load=${list} rows=${10} />`
     }
   <//>`;
 }
 
-function ChangeList({ list: { data, reload }, limit, more }) {
+function ChangeList({ list: { data, loading, reload }, more }) {
+  const { changes, hasMore } = data;
   const [busy, setBusy] = useState(null); // the change that is being undone
   const undoChange = async (change) => {
     setBusy(change.id);
     await undo(change.id, reload);
     setBusy(null);
   };
-  const changes = data.changes.slice(0, limit);
   if (!changes.length) {
     return html`<${Empty} title="No changes yet.">
       <p>Tags that you save, files that you write and models that you train will be listed here.</p>
@@ -50,10 +53,7 @@ function ChangeList({ list: { data, reload }, limit, more }) {
           />`,
       )}
     </ul>
-    ${
-      data.changes.length > limit &&
-      html`<button class="more" onClick=${more}>Show older changes</button>`
-    }`;
+    ${hasMore && html`<${MoreButton} load=${more} loading=${loading}>Show older changes<//>`}`;
 }
 
 const Change = ({ change, busy, undo }) =>

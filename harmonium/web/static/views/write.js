@@ -16,7 +16,7 @@ import {
   useLoad,
 } from "../state.js";
 import { byKind, count, counted, KINDS, percent, titleOf } from "../words.js";
-import { Empty, JobProgress, Pending, Range, View } from "../components/bits.js";
+import { Empty, JobProgress, MoreButton, Pending, Range, View } from "../components/bits.js";
 import { Dialog } from "../components/dialog.js";
 import { undo } from "../components/toast.js";
 
@@ -188,7 +188,7 @@ function Plan(props) {
       !isEmpty &&
       html`<section class="card" aria-labelledby="what">
       <h2 id="what">What happens</h2>
-      <${Sum} data=${data} atWork=${atWork} ask=${props.ask} />
+      <${Sum} plan=${plan} atWork=${atWork} ask=${props.ask} />
       <ul class="write-kinds">
         ${byKind(data.tags.filter(({ kind }) => kind !== "none")).map(
           ([kind, tags]) =>
@@ -215,12 +215,12 @@ function Plan(props) {
       isEmpty
         ? html`<${Nothing} data=${data} atWork=${atWork} hasModel=${hasModel} />
             ${failures}`
-        : html`<${Preview} data=${data} more=${props.more} />`
+        : html`<${Preview} plan=${plan} more=${props.more} />`
     }
   </div>`;
 }
 
-function Sum({ data, atWork, ask }) {
+function Sum({ plan: { data, loading }, atWork, ask }) {
   const { total, files, guessed, expected_wrong, features } = data;
   const wrong = count(Math.round(expected_wrong));
   const predicted =
@@ -234,7 +234,7 @@ function Sum({ data, atWork, ask }) {
       <strong class="num">${counted(files, "file")}</strong>.${" "}
       <span class="soft">${predicted}${alsoFeatures}</span>
     </p>
-    <button class="primary" disabled=${atWork || files === 0} onClick=${ask}>
+    <button class="primary" disabled=${atWork || loading || files === 0} onClick=${ask}>
       Write into ${counted(files, "file")} …
     </button>
   </div>`;
@@ -427,7 +427,7 @@ function Right({ tag: { precision, elsewhere } }) {
     <span class="vh">, by the built-in model</span>`;
 }
 
-function Preview({ data, more }) {
+function Preview({ plan: { data, loading }, more }) {
   const { preview, files } = data;
   if (!preview?.length) return null;
   const left = files - preview.length;
@@ -442,7 +442,7 @@ function Preview({ data, more }) {
     </ul>
     ${
       left > 0 &&
-      html`<button class="more" onClick=${more}>Show more files (${count(left)})</button>`
+      html`<${MoreButton} load=${more} loading=${loading}>Show more files (${count(left)})<//>`
     }
   </section>`;
 }
