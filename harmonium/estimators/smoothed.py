@@ -1,11 +1,11 @@
 """What a smoother says about clips: the probability of every tag, and what is new in it."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import polars as pl
 
-from harmonium.arrays import Floats, Mask
+from harmonium.arrays import Codes, Floats, Mask
 from harmonium.data import Conditioning
 from harmonium.errors import DataError
 from harmonium.estimators.pairs import tag_rates
@@ -24,6 +24,16 @@ class Smoothed:
 
     def __repr__(self) -> str:
         return f"Smoothed({len(self.items):,} items × {len(self.tags):,} tags)"
+
+    def of_any_user(self, n_users: Codes) -> "Smoothed":
+        """1 - (1 - p)^(n + 1) for each p: that at least one of n + 1 users gives the tag.
+
+        ``n_users``, (n_items,), is how many have seen each clip, so that one more is the new user.
+        p is taken to be the same for all of them.
+        """
+        P = self.values.astype(np.float64)
+        of_any = 1 - (1 - P) ** (n_users[:, None] + 1)
+        return replace(self, values=of_any.astype(np.float32))
 
     def frame(self) -> pl.DataFrame:
         """One row per clip: the column item, and one column for each tag."""

@@ -92,6 +92,11 @@ class TagSmoother(LikelihoodParameters, EpochHistory, StoredEstimator, BaseEstim
         default=inputs.PARTS,
         kw_only=False,
     )
+    target: Literal["new_user", "any_user"] = parameter(
+        """What `smooth` gives: the probability p that a new user gives the tag, or 1 - (1 - p)^(n +
+        1), that at least one of n + 1 users gives it, where n have seen the clip.""",
+        default="new_user",
+    )
     n_tags: Count | None = parameter("Learn the most used tags only; None for all.", default=None)
     n_hidden: Count = parameter("Number of hidden units.", default=50)
     training: Training = parameter(default="pl")
@@ -300,7 +305,7 @@ class TagSmoother(LikelihoodParameters, EpochHistory, StoredEstimator, BaseEstim
         return _array_of_names(self._data.users)
 
     def smooth(self, items: Any = None) -> Smoothed:
-        """p(y_j = 1) for a new user on clips, given all users' tags.
+        """p(y_j = 1) for a new user on clips, given all users' tags; or what ``target`` says.
 
         ``items`` names clips in the triples; by default all of them, in the order of ``items_``.
         """
@@ -316,8 +321,10 @@ class TagSmoother(LikelihoodParameters, EpochHistory, StoredEstimator, BaseEstim
                 f"'items' must name clips of the training triples. {asked[int(codes.argmin())]!r} "
                 f"is not among the {len(names):,}."
             )
-        new_users = np.full(len(codes), -1, np.int32)
-        return self._smoothed(names.gather(codes), new_users, codes)
+        smoothed = self._of_new_users(codes)
+        if self.target == "any_user":
+            smoothed = smoothed.of_any_user(self._data.n_users[codes])
+        return smoothed
 
     def changes(self, smoothed: Smoothed | None = None) -> pl.DataFrame:
         """Which tags smoothing fills in, and which it doubts.
@@ -325,12 +332,13 @@ class TagSmoother(LikelihoodParameters, EpochHistory, StoredEstimator, BaseEstim
         Filled in: nobody gave the clip the tag, but it is at least as probable as for the median
         clip that has it. Doubted: somebody gave it, but it is less than half as probable as for
         users and clips in general. The columns: item, tag, change ("filled in" or "doubted"), count
-        and users (how many gave it, of how many), and probability. ``smoothed``, the result of
-        ``smooth()`` for all clips, saves time if you have it.
+        and users (how many gave it, of how many), and probability: always a new user's.
+        ``smoothed``, the result of ``smooth()`` for all clips with the target "new_user", saves
+        time if you have it.
         """
         check_is_fitted(self)
-        if smoothed is None:
-            smoothed = self.smooth()
+        if smoothed is None or self.target != "new_user":
+            smoothed = self._of_new_users(np.arange(len(self._data.items), dtype=np.int32))
         if smoothed.values.shape != self._data.counts.shape:
             raise DataError(
                 f"'smoothed' must have all {len(self._data.items):,} clips, as from smooth(). "
@@ -391,6 +399,11 @@ class TagSmoother(LikelihoodParameters, EpochHistory, StoredEstimator, BaseEstim
         present = with_counts(with_tag, self._data.y, [place])
         absent = with_counts(without, self._data.y, [place], present=False)
         return relations(self._data.tags, present, absent, place, n)
+
+    def _of_new_users(self, item: Codes) -> Smoothed:
+        """p(y_j = 1) for a new user on clips, given by their codes."""
+        new_users = np.full(len(item), -1, np.int32)
+        return self._smoothed(self._data.items.gather(item), new_users, item)
 
     def _smoothed(self, names: pl.Series, user: Codes, item: Codes) -> Smoothed:
         """p(y_j = 1) for users on items, given by their codes; -1 is unknown."""

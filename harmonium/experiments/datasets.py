@@ -3,15 +3,18 @@
 import hashlib
 import inspect
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Annotated, Any, Literal
+from types import MappingProxyType
+from typing import Annotated, Any, Literal, cast
 
 import numpy as np
 import polars as pl
+from joblib import Memory
 from pydantic import ConfigDict, Field, StrictInt
 
+from harmonium import __version__
 from harmonium.arrays import Codes, Floats, Places
 from harmonium.data.coded import codes_in, encode
 from harmonium.data.datasets import Dataset, DatasetInfo, info, load
@@ -20,6 +23,10 @@ from harmonium.engine import available_cores
 from harmonium.errors import DataError
 from harmonium.files import user_cache_folder
 from harmonium.synthetic import make_collection
+
+SMOOTHED = 1
+"""Increased whenever the same triples and settings are smoothed to something else, so that cached
+smoothed tags are not reused."""
 
 GENERATED = "generated"  # the name of the dataset that is generated, not read
 
@@ -120,13 +127,14 @@ class PreparedDataset:
             return self.X[:, : self.n_timbre]
         return self.X[:, self.n_timbre :]
 
-    def smoothed(self, train: Places, *, seed: int) -> Floats:
+    def smoothed(
+        self, train: Places, settings: Mapping[str, Any] = MappingProxyType({}), *, seed: int
+    ) -> Floats:
         """(n_clips, n_tags) smoothed tags of the training clips; NaN for all other clips.
 
-        The smoother sees only the triples of the training clips.
+        The smoother sees only the triples of the training clips. Its result is kept in the user's
+        cache, for the other models that learn from it.
         """
-        from harmonium.estimators import TagSmoother
-
         triples = self.source.triples
         if triples is None:
             raise DataError(
@@ -140,13 +148,22 @@ class PreparedDataset:
         items = train_items.unique(maintain_order=True)
         users, judged = self._judgements(triples)
         in_training = judged.is_in(items.implode())
-        smoother = TagSmoother(random_state=seed).fit(
-            triples.select_tags(self.tags).select_items(items),
-            pairs=(users.filter(in_training), judged.filter(in_training)),
+        kept = triples.select_tags(self.tags).select_items(items)
+        values = _cached(smooth_items)(
+            codes={"user": kept.user, "item": kept.item, "tag": kept.tag},
+            names={
+                "users": kept.users.to_list(),
+                "items": kept.items.to_list(),
+                "tags": kept.tags.to_list(),
+            },
+            items=items.to_list(),
+            pairs=(users.filter(in_training).to_list(), judged.filter(in_training).to_list()),
             tracks=dict(zip(train_items, train_tracks, strict=True)),
+            settings={"random_state": seed, **settings},
+            version=(__version__, SMOOTHED),
         )
         targets = np.full(self.Y.shape, np.nan, np.float32)
-        targets[train] = smoother.smooth(items).values[codes_in(train_items, items)]
+        targets[train] = values[codes_in(train_items, items)]
         return targets
 
     def _smoothed_items(self) -> pl.Series:
@@ -168,6 +185,40 @@ class PreparedDataset:
         if self.source.seen is not None:
             return self.source.seen["user"], self.source.seen["item"]
         return triples.users.gather(triples.user), triples.items.gather(triples.item)
+
+
+def _cached(function: Callable[..., Floats]) -> Callable[..., Floats]:
+    """The function with its results in the user's cache, by the contents of its arguments."""
+    memory = Memory(user_cache_folder() / "smoothed", verbose=0)
+    return cast(Callable[..., Floats], memory.cache(function))
+
+
+def smooth_items(
+    *,
+    codes: dict[str, Codes],
+    names: dict[str, list[str]],
+    items: list[str],
+    pairs: tuple[list[str], list[str]],
+    tracks: dict[str, str],
+    settings: dict[str, Any],
+    version: tuple[str, int],
+) -> Floats:
+    """Smoothed tags of items, (n_items, n_tags).
+
+    Everything is given as arrays and lists, whose contents are the same in every process.
+    """
+    from harmonium.estimators import TagSmoother
+
+    triples = Triples(
+        user=codes["user"],
+        item=codes["item"],
+        tag=codes["tag"],
+        users=pl.Series(names["users"], dtype=pl.String),
+        items=pl.Series(names["items"], dtype=pl.String),
+        tags=pl.Series(names["tags"], dtype=pl.String),
+    )
+    smoother = TagSmoother(**settings).fit(triples, pairs=pairs, tracks=tracks)
+    return smoother.smooth(items).values
 
 
 @lru_cache(maxsize=2)

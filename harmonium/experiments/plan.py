@@ -15,12 +15,15 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from harmonium.experiments.datasets import DatasetSpec
-from harmonium.experiments.recipe import ARM_AXES, Known, ModelSpec, Recipe
+from harmonium.experiments.recipe import ARM_AXES, Known, ModelSpec, Recipe, SmoothingSpec
 
 MEANING = 3
 """Increased whenever runs with the same description give other results, so that old ones are not
 reused. 2: artists are grouped by `artist_key`; SVMs choose clips by shares. 3: models with few
 clips are trained for longer."""
+
+SMOOTHING = "smoothing."
+"""Begins the names of a smoother's settings where they stand among those of a model."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,7 +33,7 @@ class Arm:
     dataset: DatasetSpec
     model: ModelSpec
     settings: dict[str, Any]  # those that vary between arms
-    smoothing: bool
+    smoothing: SmoothingSpec | None  # None: trained on raw tags
     clips: int
     features: str
 
@@ -40,12 +43,33 @@ class Arm:
         parts = [self.dataset.label, self.model.name]
         parts += [f"{key} {value}" for key, value in self.settings.items()]
         if self.smoothing:
-            parts.append("smoothed")
+            parts.append(self.smoothing.name)
         if self.clips:
             parts.append(f"{self.clips} clips")
         if self.features != "all":
             parts.append(self.features)
         return ", ".join(parts)
+
+    @property
+    def fixed(self) -> dict[str, Any]:
+        """The settings that no search chooses, with the smoother's."""
+        settings = {**self.model.settings, **self.settings}
+        if self.smoothing is not None:
+            settings |= _of_smoother(self.smoothing.settings)
+        return settings
+
+    @property
+    def search(self) -> list[dict[str, Any]]:
+        """The grids of the search; those of the smoothing come first."""
+        grids: list[dict[str, Any]] = []
+        if self.smoothing is not None:
+            grids += map(_of_smoother, self.smoothing.search)
+        return [*grids, *self.model.search]
+
+
+def _of_smoother(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings of a smoother, named as such."""
+    return {SMOOTHING + name: value for name, value in settings.items()}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,7 +80,7 @@ class Run:
     model: str
     estimator: str
     settings: dict[str, Any]
-    smoothing: bool
+    smoothing: dict[str, Any] | None  # settings of the smoother; None: trained on raw tags
     clips: int
     features: str
     inference: tuple[str, ...]
@@ -82,6 +106,8 @@ class Run:
         content = asdict(self) | {"meaning": MEANING, "unsure": "unknown"}
         del content["model"]
         del content["dataset"]["label"]
+        if self.smoothing is None:
+            content["smoothing"] = False  # as it was named when smoothing had no settings
         for name in ("search_known", "refit"):  # as runs were named before this option existed
             if getattr(self, name) == getattr(Run, name):
                 del content[name]
@@ -112,7 +138,8 @@ Stage = tuple[list[dict[str, Any]], list[float]]  # settings tried, their mean v
 class FoldState:
     """How far one arm has come on one test fold."""
 
-    settings: dict[str, Any] | None  # chosen on validation folds; None during the search
+    settings: dict[str, Any] | None
+    """Chosen on validation folds, with the smoother's; None during the search."""
     stages: list[Stage]  # the stages of the search that are done
     final: list[Run]  # the runs whose mean is the fold's score; empty during the search
     missing: list[Run]  # the runs to do next
@@ -141,10 +168,11 @@ def arms(recipe: Recipe) -> list[Arm]:
         max_clips = 0.9 * (dataset.n_clips or math.inf) * (recipe.n_folds - 2) / recipe.n_folds
         for point in grid(recipe.vary):
             axes = {name: point.pop(name) for name in ARM_AXES}
+            axes["smoothing"] = recipe.smoothing(axes["smoothing"])
             arm = Arm(dataset=dataset, model=model, settings=point, **axes)
             if (
                 dataset.label not in model.skip
-                and (dataset.has_triples or not arm.smoothing)
+                and (dataset.has_triples or arm.smoothing is None)
                 and (dataset.has_audio or arm.features == "all")
                 and arm.clips <= max_clips
             ):
@@ -163,13 +191,20 @@ def fold_state(recipe: Recipe, arm: Arm, test_fold: int, results: Results) -> Fo
         others = [(test_fold + i) % recipe.n_folds for i in range(1, recipe.n_folds)]
 
     def runs_with(settings: dict[str, Any], folds: Sequence[int | None]) -> list[Run]:
+        of_smoother = {}
+        of_model = {}
+        for name, value in settings.items():
+            if name.startswith(SMOOTHING):
+                of_smoother[name.removeprefix(SMOOTHING)] = value
+            else:
+                of_model[name] = value
         return [
             Run(
                 dataset=arm.dataset,
                 model=arm.model.name,
                 estimator=arm.model.estimator,
-                settings=settings,
-                smoothing=arm.smoothing,
+                settings=of_model,
+                smoothing=None if arm.smoothing is None else of_smoother,
                 clips=arm.clips,
                 features=arm.features,
                 inference=recipe.inference,
@@ -184,11 +219,11 @@ def fold_state(recipe: Recipe, arm: Arm, test_fold: int, results: Results) -> Fo
             for fold in folds
         ]
 
-    settings = {**arm.model.settings, **arm.settings}
+    settings = arm.fixed
     stages: list[Stage] = []
     runs: list[Run] = []
     final: list[Run] = []
-    for values in arm.model.search:
+    for values in arm.search:
         points = grid(values)
         if len(points) > 1:
             folds = others[: recipe.search_folds]
@@ -235,7 +270,7 @@ def missing(recipe: Recipe, results: Results) -> list[Run]:
 
 def most_runs(recipe: Recipe, arm: Arm) -> int:
     """The most runs that an arm can take: stages may repeat each other's points."""
-    stages = [len(grid(values)) for values in arm.model.search]
+    stages = [len(grid(values)) for values in arm.search]
     n_final = 1 if recipe.cross_fit else recipe.n_folds - 1
     n_search = min(recipe.search_folds, n_final)
     searched = n_search * sum(size for size in stages if size > 1)

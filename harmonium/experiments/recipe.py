@@ -1,7 +1,8 @@
 """A recipe: what an experiment compares, on which data, and how widely it searches. Checked TOML.
 
-A recipe names datasets and models; ``vary`` makes an arm from each combination of its values; a
-model's ``search`` lists grids that are searched one after another. See docs/experiments.md.
+A recipe names datasets, models and ways to smooth tags; ``vary`` makes an arm from each combination
+of its values; a ``search`` lists grids that are searched one after another. See
+docs/experiments.md.
 """
 
 import inspect
@@ -20,6 +21,7 @@ from pydantic import (
     Field,
     StrictBool,
     StrictInt,
+    StrictStr,
     TypeAdapter,
     ValidationError,
 )
@@ -44,7 +46,17 @@ Known = Annotated[float, Field(ge=0, lt=1)] | Literal["one"]
 
 Values = Annotated[tuple[Any, ...], Field(min_length=1)]  # A list of values to try
 
-FILE_KEYS = ("model", "dataset", "tests")  # keys of a file that are not fields of a `Recipe`
+Search = Annotated[  # Grids, each around the best point of the one before; or one grid.
+    tuple[dict[str, Values], ...],
+    BeforeValidator(lambda values: [values] if isinstance(values, dict) else values),
+]
+
+# keys of a file that are not fields of a `Recipe`
+FILE_KEYS = ("model", "dataset", "smoothing", "tests")
+
+RAW = "raw"  # what tags are called that are not smoothed
+
+SMOOTHER = "TagSmoother"
 
 SKLEARN = "sklearn."
 MODELS = {
@@ -69,12 +81,31 @@ class ArmAxes:
     """What may vary besides settings."""
 
     __pydantic_config__ = ConfigDict(extra="forbid")
-    smoothing: tuple[StrictBool, ...] = (False,)  # whether to train on smoothed tags
+    # What to train on: raw tags (false), tags smoothed as by default (true), or the name of a
+    # `SmoothingSpec`.
+    smoothing: tuple[StrictBool | StrictStr, ...] = (False,)
     clips: tuple[Annotated[StrictInt, Field(ge=0)], ...] = (0,)  # on how many clips; 0 is all
     features: tuple[Literal["all", "timbre", "rhythm"], ...] = ("all",)
 
 
 ARM_AXES = tuple(axis.name for axis in fields(ArmAxes))
+
+
+@dataclass(frozen=True, kw_only=True)
+class SmoothingSpec:
+    """A way to smooth the tags that models learn from, and what each model's search chooses of it.
+
+    Both are settings of `TagSmoother`. The search comes before the model's own, and judges by the
+    validation AUC of the model that was trained on the smoothed tags.
+    """
+
+    __pydantic_config__ = ConfigDict(extra="forbid")
+    name: str  # in tables and figures
+    settings: dict[str, Any] = field(default_factory=dict)
+    search: Search = ()
+
+
+BY_DEFAULT = SmoothingSpec(name="smoothed")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,11 +116,7 @@ class ModelSpec:
     name: str  # in tables and figures
     estimator: str  # one of `MODELS`
     settings: dict[str, Any] = field(default_factory=dict)
-    # Grids, each around the best point of the one before; or one grid.
-    search: Annotated[
-        tuple[dict[str, Values], ...],
-        BeforeValidator(lambda values: [values] if isinstance(values, dict) else values),
-    ] = ()
+    search: Search = ()
     skip: tuple[str, ...] = ()  # datasets that it takes too long for
     refit: StrictBool = False  # when cross-fitting, tested as one model of all training clips
 
@@ -104,6 +131,7 @@ class Recipe:
     datasets: tuple[DatasetSpec, ...]
     models: Annotated[tuple[ModelSpec, ...], Field(min_length=1)]
     vary: dict[str, Values]  # settings and all `ARM_AXES`; each combination is an arm
+    smoothings: tuple[SmoothingSpec, ...] = ()  # those that ``vary`` names
     # Ways to predict in the tests; by default the model's own.
     inference: tuple[Literal["lbp", "mean_field", "gibbs", "exact"], ...] = ()
     known: tuple[Known, ...] = (0.0,)  # how much of a clip's tags is given in the tests
@@ -113,6 +141,14 @@ class Recipe:
     cross_fit: StrictBool = False  # a model is the mean of members, each stopped on another fold
     seed: Annotated[StrictInt, Field(ge=0)] = 0
     note: str = ""  # shown in the report
+
+    def smoothing(self, value: bool | str) -> SmoothingSpec | None:
+        """What a value of the axis ``smoothing`` stands for; None is raw tags."""
+        if value is True:
+            return BY_DEFAULT
+        if value is False:
+            return None
+        return next(smoothing for smoothing in self.smoothings if smoothing.name == value)
 
 
 def read_recipe(path: str | Path, *, trusted: bool = False) -> Recipe:
@@ -162,6 +198,7 @@ def _recipe_fields(table: Mapping[str, Any]) -> dict[str, Any]:
         **table,
     }
     values["models"] = values.pop("model", [])
+    values["smoothings"] = values.pop("smoothing", [])
     datasets = [
         _choice("a dataset of the catalogue", name, CATALOGUE)
         for name in values.get("datasets", [])
@@ -187,6 +224,23 @@ def _check_recipe(recipe: Recipe) -> None:
         raise DataError("'search_known' must be [0.0] with 'cross_fit'.")
     _check_distinct("dataset label", [dataset.label for dataset in recipe.datasets])
     _check_distinct("model name", [model.name for model in recipe.models])
+    _check_smoothings(recipe)
+
+
+def _check_smoothings(recipe: Recipe) -> None:
+    """Whether names are distinct, and each way to smooth is described and used."""
+    values = recipe.vary["smoothing"]
+    names = [smoothing.name for smoothing in recipe.smoothings]
+    others = [RAW, BY_DEFAULT.name] if True in values else [RAW]
+    _check_distinct("smoothing name", [*others, *names])
+    named = [value for value in values if isinstance(value, str)]
+    for value in named:
+        _choice("a [[smoothing]] of the recipe", value, dict.fromkeys(names))
+    for name in names:
+        if name not in named:
+            raise DataError(
+                f"[[smoothing]] {name!r} is not used. Name it in [vary]: smoothing = [{name!r}]."
+            )
 
 
 def _check_distinct(what: str, values: Sequence[str]) -> None:
@@ -203,22 +257,28 @@ def _check_models(recipe: Recipe) -> None:
         _choice("an estimator", model.estimator, MODELS)
         for label in model.skip:
             _choice("a dataset of the recipe", label, labels)
-        _check_settings(model, model.settings, where=f"settings of model '{model.name}'")
-        _check_settings(model, chain(*model.search), where=f"search of model '{model.name}'")
-        _check_settings(model, varied, where="[vary]")
+        where = f"model '{model.name}'"
+        _check_settings(model.estimator, model.settings, where=f"settings of {where}")
+        _check_settings(model.estimator, chain(*model.search), where=f"search of {where}")
+        _check_settings(model.estimator, varied, where="[vary]")
+    for smoothing in recipe.smoothings:
+        where = f"smoothing '{smoothing.name}'"
+        _check_settings(SMOOTHER, smoothing.settings, where=f"settings of {where}")
+        _check_settings(SMOOTHER, chain(*smoothing.search), where=f"search of {where}")
 
 
 def model_class(estimator: str) -> Callable[..., Any]:
-    """The class of one of `MODELS`, imported only now: JAX takes a second."""
-    return getattr(import_module(MODELS[estimator]), estimator.removeprefix(SKLEARN))
+    """The class of one of `MODELS`, or the smoother's, imported only now: JAX takes a second."""
+    module = MODELS.get(estimator, "harmonium.estimators")
+    return getattr(import_module(module), estimator.removeprefix(SKLEARN))
 
 
-def _check_settings(model: ModelSpec, settings: Iterable[str], *, where: str) -> None:
+def _check_settings(estimator: str, settings: Iterable[str], *, where: str) -> None:
     for key in settings:
-        known = sorted(inspect.signature(model_class(model.estimator)).parameters)
+        known = sorted(inspect.signature(model_class(estimator)).parameters)
         if key not in known:
             raise DataError(
-                f"{where}: {model.estimator} has no setting '{key}'.{did_you_mean(key, known)} "
+                f"{where}: {estimator} has no setting '{key}'.{did_you_mean(key, known)} "
                 f"It has {', '.join(known)}."
             )
 
@@ -241,9 +301,11 @@ def _in_words(error: ValidationError) -> str:
 
 def _misspelt_key(location: tuple[int | str, ...]) -> str:
     """What to say about a key that does not exist."""
-    owner: type[ModelSpec | DatasetSpec | Recipe] = Recipe
+    owner: type[ModelSpec | SmoothingSpec | DatasetSpec | Recipe] = Recipe
     if location[0] == "models":
         owner = ModelSpec
+    elif location[0] == "smoothings":
+        owner = SmoothingSpec
     elif location[0] == "datasets":
         owner = DatasetSpec
     known = [field.name for field in fields(owner)]

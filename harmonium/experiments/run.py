@@ -22,7 +22,7 @@ from harmonium.arrays import Floats, Places
 from harmonium.engine import Runner, TaskOutcome
 from harmonium.errors import DataError, HarmoniumError
 from harmonium.evaluation import auc_per_tag, grouped_folds
-from harmonium.experiments.datasets import DatasetSpec, PreparedDataset, load_dataset
+from harmonium.experiments.datasets import PreparedDataset, load_dataset
 from harmonium.experiments.judging import judge, validation_score
 from harmonium.experiments.models import CrossFittedModel, Model, model_of_run, model_seed
 from harmonium.experiments.plan import Run, missing, ways_to_test
@@ -131,7 +131,7 @@ def _stacks(runs: Iterable[Run]) -> list[Runs]:
     for run in runs:
         shared = signature(model_of_run(run))
         key: Any = run.key
-        if shared is not None and not run.smoothing:
+        if shared is not None and run.smoothing is None:
             key = (run.dataset, run.features, run.clips, shared)
         alike[key].append(run)
     stacks: list[Runs] = []
@@ -173,8 +173,8 @@ def _train_and_test(runs: Runs) -> list[RunOutput]:
 
     began = time.perf_counter()
     targets = data.Y
-    if first.smoothing:
-        targets = _smoothed_tags(first.dataset, first.n_folds, *first.place, first.seed)
+    if first.smoothing is not None:
+        targets = _smoothed_tags(first, data)
     smoothed = time.perf_counter()
     if len(runs) == 1:
         _fit(first, models[0], splits[0], X, data, targets)
@@ -211,7 +211,7 @@ def _fit(
         options["eval_y"] = data.Y[train]
     else:
         options["eval_set"] = (X[split.valid], data.Y[split.valid])
-    if run.estimator == "SVMTagger" and not run.smoothing:
+    if run.estimator == "SVMTagger" and run.smoothing is None:
         options["counts"] = data.counts[train]
     model.fit(X[train], targets[train], **options)
 
@@ -269,13 +269,15 @@ def _folds(data: PreparedDataset, n_folds: int, seed: int) -> Places:
     return grouped_folds(data.groups, data.Y, n_folds=n_folds, seed=seed)
 
 
-@lru_cache(maxsize=32)
-def _smoothed_tags(
-    dataset: DatasetSpec, n_folds: int, test_fold: int, valid_fold: int, seed: int
-) -> Floats:
-    data = load_dataset(dataset)
-    train = ~np.isin(_folds(data, n_folds, seed), (test_fold, valid_fold))
-    return data.smoothed(np.flatnonzero(train), seed=model_seed(seed, test_fold, valid_fold))
+def _smoothed_tags(run: Run, data: PreparedDataset) -> Floats:
+    """The smoothed tags of a run's training clips.
+
+    They are the same whichever of the two other folds is for testing, and which for validation.
+    """
+    assert run.smoothing is not None
+    places = sorted(run.place)
+    train = ~np.isin(_folds(data, run.n_folds, run.seed), places)
+    return data.smoothed(np.flatnonzero(train), run.smoothing, seed=model_seed(run.seed, *places))
 
 
 # Testing

@@ -114,6 +114,28 @@ def test_smooth_gives_every_clip_and_tag_and_tables_of_them(world, fitted):
         fitted.changes(some)
 
 
+def test_the_chance_that_any_user_gives_a_tag(world, fitted):
+    """1 - (1 - p)^(n + 1), counted user by user; doubts go by a new user's p all the same."""
+    new_user = fitted.smooth()
+    items = new_user.items.to_list()
+    users_of = dict.fromkeys(items, 0)
+    pairs = zip(world.triples.user, world.triples.items.gather(world.triples.item), strict=True)
+    for _, item in set(pairs):
+        users_of[item] += 1
+    expected = np.empty(new_user.values.shape)
+    for row, item in enumerate(items):
+        of_none = 1.0
+        for _ in range(users_of[item] + 1):
+            of_none = of_none * (1 - new_user.values[row].astype(np.float64))
+        expected[row] = 1 - of_none
+    of_any = copy(fitted).set_params(target="any_user")
+    np.testing.assert_allclose(of_any.smooth().values, expected, rtol=1e-5, atol=1e-7)
+    assert (of_any.smooth(items[3]).values[0] == of_any.smooth().values[3]).all()
+    assert (expected > new_user.values).all()
+    assert of_any.changes().equals(fitted.changes())
+    assert of_any.changes(of_any.smooth()).equals(fitted.changes())
+
+
 def test_a_known_user_has_habits(fitted):
     users = list(fitted.users_)
     known = fitted.predict_user(users, "clip001")

@@ -66,6 +66,19 @@ def test_only_training_clips_are_smoothed(cache):
     assert np.isnan(smoothed[6:]).all()
 
 
+def test_smoothed_tags_go_by_settings_and_are_kept_for_other_models(cache, monkeypatch):
+    data = load_dataset(generated())
+    settings = {"n_hidden": 3, "max_epochs": 2}
+    clips = np.arange(6)
+    first = data.smoothed(clips, settings, seed=0)
+    of_any = data.smoothed(clips, {**settings, "target": "any_user"}, seed=0)
+    assert (of_any[clips] > first[clips]).all()
+    monkeypatch.setattr("harmonium.estimators.TagSmoother.fit", None)  # nothing is trained again
+    np.testing.assert_array_equal(data.smoothed(clips, settings, seed=0), first)
+    with pytest.raises(TypeError):
+        data.smoothed(clips, settings, seed=1)
+
+
 def test_a_dataset_needs_a_tag_with_enough_clips(cache):
     with pytest.raises(DataError, match="No tag of 'g' has 100 positive clips"):
         load_dataset(DatasetSpec(name=GENERATED, label="g", min_positives=100, options=OPTIONS))

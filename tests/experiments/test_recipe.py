@@ -32,7 +32,12 @@ RECIPES = PROJECT / "recipes"
         ('name = "fixed"', 'name = "LOG"', "model name 'LOG' occurs more than once"),
         ("form =", "form", "This is not TOML"),
         ("n_folds = 3", 'datasets = ["emotfy"]', "Did you mean 'emotify'?"),
-        ("n_folds = 3", "[vary]\nsmoothing = [1]", "'smoothing.0': Input should be a valid bool"),
+        (
+            "n_folds = 3",
+            "[vary]\nsmoothing = [1]",
+            "Or: Input should be a valid string. Got 1",
+        ),
+        ("n_folds = 3", "[vary]\nsmoothing = ['twice']", "'twice' is not a [[smoothing]]"),
         ("n_folds = 3", "[vary]\nclips = [-1]", "greater than or equal to 0. Got -1"),
         ("n_folds = 3", '[vary]\nfeatures = ["timber"]', "Did you mean 'timbre'?"),
         ("n_folds = 3", "[vary]\ndampin = [0.5]", "[vary]: sklearn.LogisticRegression has no"),
@@ -98,6 +103,65 @@ def test_a_skipped_dataset_has_no_arm():
 def test_only_triples_are_smoothed():
     smoothed = [arm for arm in varying("smoothing = [false, true]") if arm.smoothing]
     assert {arm.dataset.label for arm in smoothed} == {"emotify"}
+
+
+SMOOTHED = """
+smoothing = [false, "doubly"]
+
+[[smoothing]]
+name = "doubly"
+settings = { n_hidden = 20 }
+search = [{ auxiliary = [["user"], ["clip"], []] }, { target = ["new_user", "any_user"] }]
+"""
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ('name = "doubly"', 'name = "dubly"', "Did you mean 'dubly'?"),
+        ('name = "doubly"', 'name = "raw"', "The smoothing name 'raw' occurs more than once"),
+        ('[false, "doubly"]', "[false, true]", "[[smoothing]] 'doubly' is not used"),
+        ('"doubly"\nset', '"doubly"\nsetings = {}\nset', "Did you mean 'settings'?"),
+        ("{ n_hidden", "{ n_hiden", "settings of smoothing 'doubly': TagSmoother has no setting"),
+        ("{ target", "{ tarjet", "Did you mean 'target'?"),
+    ],
+)
+def test_a_way_to_smooth_that_is_wrong(old, new, message):
+    assert old in SMOOTHED
+    with pytest.raises(DataError, match=re.escape(message)):
+        varying(SMOOTHED.replace(old, new))
+
+
+def test_the_search_of_a_smoothing_comes_before_that_of_the_model():
+    """The classifier chooses the smoothing; raw tags are searched as if there were none."""
+    tables = f'datasets = ["emotify"]\n[vary]\n{SMOOTHED}'
+    recipe = parse_recipe(RECIPE.replace("n_folds = 3", tables))
+    raw, smoothed = [arm for arm in arms(recipe) if arm.model.name == "LOG"][:2]
+    assert (raw.smoothing, smoothed.smoothing.name) == (None, "doubly")
+    assert raw.search == [*raw.model.search]
+
+    def valid_auc(run):
+        scores = {"user": 0.1, "clip": 0.3}
+        score = sum(scores.get(part, 0) for part in run.smoothing.get("auxiliary", ()))
+        score += 0.2 * (run.smoothing.get("target") == "any_user")
+        return score + 0.01 * (run.settings.get("C") == 1.0)
+
+    results = {}
+    tried = []
+    while runs := fold_state(recipe, smoothed, 0, results).missing:
+        tried.append([(run.smoothing, run.settings) for run in runs])
+        results |= {run.key: result(valid_auc(run)) for run in runs}
+    auxiliary = [["user"], ["clip"], []]
+    assert [smoothing["auxiliary"] for smoothing, _ in tried[0]] == auxiliary
+    assert {smoothing["n_hidden"] for smoothing, _ in tried[0]} == {20}
+    assert {"C" in settings for _, settings in tried[0]} == {False}
+    chosen = {"n_hidden": 20, "auxiliary": ["clip"], "target": "any_user"}
+    assert all(smoothing == chosen for smoothing, _ in tried[2])
+    assert [settings["C"] for _, settings in tried[2]] == [0.01, 0.1, 1.0, 10.0]
+    final = fold_state(recipe, smoothed, 0, results)
+    assert final.settings["smoothing.target"] == "any_user"
+    assert final.settings["C"] == 1.0
+    assert len(final.done) <= most_runs(recipe, smoothed)
 
 
 def test_only_features_of_sound_have_groups():

@@ -40,7 +40,7 @@ def by_hand(run, way, known):
     """
     base = OF_FOLD[run.test_fold] + (STEP if run.valid_fold == (run.test_fold + 1) % 3 else -STEP)
     if run.model == "DRBM":
-        return [base + STEP * run.smoothing] * 3 + [None]
+        return [base + STEP * (run.smoothing is not None)] * 3 + [None]
     wobble = (STEP, -STEP, 0.0)[run.test_fold]
     return [base - 2 * STEP, base + STEP, base + wobble, None]
 
@@ -285,7 +285,8 @@ def test_calibration_of_the_models_that_give_probabilities(tmp_path):
 class TestUnfinished:
     def test_finished_folds_are_shown_beside_what_is_missing(self, tmp_path):
         def wanted(run):
-            return not run.smoothing if run.model == "DRBM" else run.smoothing or run.test_fold < 2
+            smoothed = run.smoothing is not None
+            return not smoothed if run.model == "DRBM" else smoothed or run.test_fold < 2
 
         report = build_report(fabricate(tmp_path, TWO_MODELS, by_hand, wanted=wanted))
         assert rows(report.tables[0]) == [

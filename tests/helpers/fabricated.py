@@ -44,7 +44,7 @@ def write_lines(path, lines):
 def measured(key, run):
     return {
         **{"key": key, "seconds": 2.0, "test_seconds": 0.5, "peak_memory_mb": 300.0},
-        "smoothing_seconds": 1.0 if run["smoothing"] else 0.0,
+        "smoothing_seconds": 0.0 if run["smoothing"] is None else 1.0,
         "seconds_to_best": None if run["estimator"] == "SVMTagger" else 1.5,
         "clips": run["clips"] or 1415,
         "versions": {"harmonium": "1.2.3", "python": "3.11.0"},
@@ -64,7 +64,7 @@ def plausible(run, way, known):
     base = 0.7 + 0.1 * known + noise(run.model, run.settings, run.features, way).uniform(0, 0.06)
     tag = noise("tag", run.dataset.label).normal(0, 0.05, n)
     chance = noise(run.key, way, known).normal(0, 0.01, n)
-    return np.clip(base + tag + chance - 0.01 * run.smoothing, 0.0, 1.0).tolist()
+    return np.clip(base + tag + chance - 0.01 * (run.smoothing is not None), 0.0, 1.0).tolist()
 
 
 def plausible_valid(run):

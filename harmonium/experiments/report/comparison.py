@@ -12,6 +12,7 @@ import numpy as np
 import polars as pl
 
 from harmonium.evaluation import friedman
+from harmonium.experiments.recipe import BY_DEFAULT, RAW
 from harmonium.experiments.report.cells import (
     BY_CHANCE,
     comparisons,
@@ -30,8 +31,10 @@ from harmonium.experiments.report.numbers import (
 from harmonium.experiments.report.paper import CITATION, paper_aucs
 from harmonium.experiments.report.wording import NOTHING, format_value
 
-Rows = dict[tuple[str, bool], dict[str, Score]]
-"""The rows of Table 2: (dataset, whether smoothed) -> model -> score."""
+SIGNS = {RAW: "−", BY_DEFAULT.name: "+"}
+
+Rows = dict[tuple[str, str], dict[str, Score]]
+"""The rows of Table 2: (dataset, name of the smoothing or `RAW`) -> model -> score."""
 
 
 def comparison(summary: Summary) -> Items:
@@ -39,7 +42,7 @@ def comparison(summary: Summary) -> Items:
     rows = _rows(summary)
     models = _models(rows)
     of_models = comparisons(summary, "model", every_pair=True)
-    of_smoothing = comparisons(summary, "smoothing")
+    of_smoothing = _of_smoothing(summary)
     first = summary.scores[0].arm.model.name
     return [
         _auc_table(rows, models),
@@ -63,8 +66,8 @@ def _rows(summary: Summary) -> Rows:
     axes = ("model", *summary.varying("dataset", "smoothing", "model"))
     rows: Rows = {}
     for dataset, scores in grouped(summary.scores, "dataset").items():
-        for score in sorted(scores, key=lambda score: score.arm.smoothing):
-            row = rows.setdefault((dataset, score.arm.smoothing), {})
+        for score in sorted(scores, key=lambda score: score.arm.smoothing is not None):
+            row = rows.setdefault((dataset, score.axes["smoothing"]), {})
             row[score.name(axes)] = score
     return rows
 
@@ -75,12 +78,25 @@ def _models(rows: Rows) -> list[str]:
     return list(dict.fromkeys(names))
 
 
+def _of_smoothing(summary: Summary) -> list[Comparison]:
+    """Every way to smooth less raw tags, and less every way before it."""
+    common = summary.varying("dataset", "smoothing")
+    results = []
+    for scores in grouped(summary.scores, "dataset", *common).values():
+        raw_first = sorted(scores, key=lambda score: score.arm.smoothing is not None)
+        for before, after in itertools.combinations(raw_first, 2):
+            result = compare(after, before, ("smoothing",), common)
+            if result is not None:
+                results.append(result)
+    return results
+
+
 def _raw_against_smoothed(summary: Summary, first: str) -> list[Comparison]:
     """The first model on raw tags against the other models on smoothed ones."""
     results = []
     for score, other in itertools.permutations(summary.scores, 2):
-        is_first_raw = score.arm.model.name == first and not score.arm.smoothing
-        is_other_smoothed = other.arm.model.name != first and other.arm.smoothing
+        is_first_raw = score.arm.model.name == first and score.arm.smoothing is None
+        is_other_smoothed = other.arm.model.name != first and other.arm.smoothing is not None
         if score.axes["dataset"] == other.axes["dataset"] and is_first_raw and is_other_smoothed:
             result = compare(score, other, ("model", "smoothing"))
             if result is not None:
@@ -96,11 +112,11 @@ def _auc_table(rows: Rows, models: list[str]) -> Table:
         head = {
             "Dataset": dataset,
             "Tags": str(len(fullest.tags)),
-            "Sm": "+" if smoothing else "−",
+            "Sm": SIGNS.get(smoothing, smoothing),
         }
         records.append(head | score_cells({model: scores.get(model) for model in models}))
         spec = fullest.arm.dataset
-        printed = paper_aucs(spec.name, spec.n_tags or 0, smoothed=smoothing)
+        printed = paper_aucs(spec.name, spec.n_tags or 0, smoothed=smoothing != RAW)
         if printed:
             row = head | {"Dataset": f"{dataset}, paper", "Tags": str(spec.n_tags)}
             row |= {model: printed.get(model, NOTHING) for model in models}
@@ -153,8 +169,13 @@ def _figure_of_models(of_models: list[Comparison], first: str) -> Picture:
 
 def _figure_of_smoothing(of_smoothing: list[Comparison]) -> Picture:
     """The tags on which a model trained on smoothed tags is better or worse."""
+    against_raw = [pair for pair in of_smoothing if pair.second == RAW]
+    groups = {}
+    for pair in against_raw:
+        is_default = pair.first == BY_DEFAULT.name
+        groups[pair] = pair.common if is_default else f"{pair.common}, {pair.first}"
     return _count_figure(
-        {pair: pair.common for pair in of_smoothing},
+        groups,
         name="tags-smoothing",
         title="Tags on which smoothing the training tags is significantly better or worse "
         "(as in the paper's Figure 5)",
@@ -192,7 +213,8 @@ def _ranks(rows: Rows, models: list[str]) -> list[Table]:
     """Average ranks over datasets, using the raw rows, with Nemenyi's difference."""
     means_of_dataset = {}
     for dataset in dict.fromkeys(dataset for dataset, _ in rows):
-        scores = rows.get((dataset, False)) or rows[dataset, True]
+        of_dataset = [scores for (name, _), scores in rows.items() if name == dataset]
+        scores = of_dataset[0]  # raw tags come first
         if all(model in scores and scores[model].complete for model in models):
             means_of_dataset[dataset] = [scores[model].mean for model in models]
     if len(models) < 3 or len(means_of_dataset) < 2:

@@ -25,7 +25,7 @@ from harmonium.experiments.plan import (
     mean_validation_auc,
     ways_to_test,
 )
-from harmonium.experiments.recipe import Recipe
+from harmonium.experiments.recipe import RAW, Recipe
 from harmonium.experiments.report.wording import NOTHING, format_setting
 from harmonium.experiments.results import RESULTS
 
@@ -251,7 +251,8 @@ def _scores_of_arm(
         by_fold[finished] = mean_known(of_runs, axis=1)
 
     axes = {"dataset": arm.dataset.label, "model": arm.model.name, **arm.settings}
-    axes |= {"smoothing": arm.smoothing, "clips": arm.clips, "features": arm.features}
+    smoothing = RAW if arm.smoothing is None else arm.smoothing.name
+    axes |= {"smoothing": smoothing, "clips": arm.clips, "features": arm.features}
     valid_aucs = np.array([mean_validation_auc(state.final, results) for state in states])
     all_keys = dict.fromkeys(run.key for state in states for run in state.done)
     scores = []

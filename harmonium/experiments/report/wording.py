@@ -16,7 +16,10 @@ SETTING_NAMES = {
     "l2": "L2",
     "nu": "ν",
     "clips": "training clips",
+    "smoothing.auxiliary": "smoothed by",
+    "smoothing.target": "smoothed to",
 }
+_TARGETS = {"new_user": "a new user", "any_user": "any user"}
 _APPROXIMATIONS = {"multi_prediction": "MP", "mean_field": "MF", "gibbs": "Gibbs", "exact": "exact"}
 _SPEAK_FOR_THEMSELVES = ("dataset", "model", "smoothing", "features")
 """The settings whose values are shown without their name."""
@@ -24,17 +27,21 @@ _SPEAK_FOR_THEMSELVES = ("dataset", "model", "smoothing", "features")
 
 def setting_name(key: str) -> str:
     """The name of a setting in words."""
-    return SETTING_NAMES.get(key, key.replace("_", " "))
+    return SETTING_NAMES.get(key, key.replace("_", " ").replace(".", " "))
 
 
 def format_value(key: str, value: Any) -> str:
     """The value of a setting, without its name."""
     if key in ("training", "inference"):
         return _APPROXIMATIONS.get(value, value.upper() if value else "own")
+    if key == "smoothing.target":
+        return _TARGETS.get(value, str(value))
     if key == "features" and value == "all":
         return "timbre + rhythm"
     if key == "smoothing":
-        return "smoothed" if value else "raw"
+        return str(value)
+    if isinstance(value, list | tuple):
+        return " + ".join(map(str, value)) or "none"
     if key == "known":
         return "one true tag" if value == ONE else f"{100 * value:g} %"
     if key == "clips":
