@@ -18,6 +18,7 @@ from rich.console import Console
 from rich.progress import track
 
 from harmonium.errors import HarmoniumError
+from harmonium.library.model import USUAL_PRECISION
 
 LISTS = {"mood": "TMOO", "harmonium": ""}  # fields of lists, and their frames in ID3v2.4
 # named here, too, because every command of beets loads this module
@@ -38,8 +39,14 @@ class HarmoniumPlugin(BeetsPlugin):
 
     def __init__(self) -> None:
         super().__init__()
-        defaults = {"auto": True, "library": None, "precision": 0.8, "write_features": False}
-        self.config.add(defaults)
+        self.config.add(
+            {
+                "auto": True,
+                "library": None,
+                "precision": USUAL_PRECISION,
+                "write_features": False,
+            }
+        )
         for name, frame in LISTS.items():
             self.add_media_field(name, _list_field(name.upper(), frame))
         for name in FEATURES if self.config["write_features"].get(bool) else ():

@@ -18,6 +18,7 @@ rate : float, default=0.1
 """
 
 import inspect
+from collections.abc import Mapping
 from dataclasses import Field, dataclass, field, fields
 from numbers import Integral, Real
 from textwrap import fill, indent
@@ -35,6 +36,21 @@ from typing import (
 
 import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
+
+
+class KeyOf(StrOptions):
+    """A key of a table, or another word; the table may grow."""
+
+    def __init__(self, table: Mapping[str, Any], *others: str) -> None:
+        super().__init__({*table, *others})
+        self.table = table
+        self.others = others
+
+    def is_satisfied_by(self, value: Any) -> bool:
+        """Whether it is a key now."""
+        self.options = {*self.table, *self.others}
+        return bool(super().is_satisfied_by(value))
+
 
 _AT_LEAST_ONE = Interval(Integral, 1, None, closed="left")
 

@@ -18,6 +18,7 @@ from harmonium.audio.decoding import DECODING_VERSION, decode_windows, quoted
 from harmonium.audio.paper import (
     DEFAULTS,
     DEFINITIONS,
+    FEATURE_GROUPS,
     GROUPS,
     FeatureParameters,
     clip_features,
@@ -159,12 +160,6 @@ def paper_extractor(
 
 _registered: dict[str, Extractor] = {
     "paper": paper_extractor(summary="the paper's timbre and rhythm", auc=0.709, milliseconds=9),
-    "timbre": paper_extractor(
-        groups=("timbre",), name="timbre", summary="the paper's timbre: how it sounds"
-    ),
-    "rhythm": paper_extractor(
-        groups=("rhythm",), name="rhythm", summary="the paper's rhythm: how it moves"
-    ),
 }
 
 
@@ -239,6 +234,9 @@ def get_extractor(extractor: str | Extractor) -> Extractor:
         return extractor
     if extractor in _registered:
         return _registered[extractor]
+    if extractor in FEATURE_GROUPS:
+        summary = FEATURE_GROUPS[extractor].summary
+        return paper_extractor(groups=(extractor,), name=extractor, summary=summary)
     if extractor in _installed():
         return _registered.setdefault(extractor, _loaded(_installed()[extractor]))
     if extractor.startswith(ONNX):
@@ -273,7 +271,8 @@ def _averaged(extractor: Extractor, count: int, *, name: str) -> Extractor:
 
 def available_extractors() -> tuple[str, ...]:
     """The names that `get_extractor` knows: built in, registered, and from other packages."""
-    return tuple(dict.fromkeys((*_registered, DEFAULT, *sorted(_installed()))))
+    names = ("paper", *FEATURE_GROUPS, *_registered, DEFAULT, *sorted(_installed()))
+    return tuple(dict.fromkeys(names))
 
 
 @lru_cache(maxsize=1)

@@ -1,6 +1,6 @@
 """The paper's features: 189 numbers about timbre and 200 about rhythm. See docs/features.md."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from itertools import pairwise
@@ -24,7 +24,7 @@ from harmonium.audio.spectrum import (
 )
 from harmonium.errors import DataError
 
-GROUPS = ("timbre", "rhythm")  # the groups of the paper's features, in their order
+GROUPS = ("timbre", "rhythm")  # the paper's features, in their order; see `FEATURE_GROUPS`
 DEFINITIONS = 1  # increase it whenever the paper's features of the same samples change
 MAX_SAMPLE = 1e12  # Full scale is 1. Far beyond this, the squares in float32 overflow.
 
@@ -169,7 +169,7 @@ def clip_features(
     samples : (n,) floats, one channel, full scale 1; at least ``parameters.shortest_length``
     rate : samples per second; must be ``parameters.rate``
     parameters : the definitions' numbers; `feature_names` says what the features then are
-    groups : ``"timbre"``, ``"rhythm"``, or both
+    groups : some of `FEATURE_GROUPS`, by default the paper's ``"timbre"`` and ``"rhythm"``
 
     Returns
     -------
@@ -182,10 +182,9 @@ def clip_features(
     checked = _check_samples(samples, rate, parameters)
     _check_groups(groups)
     centred = checked - checked.mean()  # an offset is inaudible
-    functions = {"timbre": timbre_features, "rhythm": rhythm_features}
     with one_thread():
         mel = raise_to_floor(mel_spectrogram(centred, parameters.mel), parameters)
-        vectors = [functions[group](mel, parameters) for group in groups]
+        vectors = [FEATURE_GROUPS[group].compute(mel, parameters) for group in groups]
     return np.concatenate(vectors).astype(np.float32)
 
 
@@ -198,8 +197,10 @@ def feature_names(
     'rhythm: low band, coefficient 23'
     """
     _check_groups(groups)
-    functions = {"timbre": _timbre_names, "rhythm": _rhythm_names}
-    return [f"{group}: {name}" for group in groups for name in functions[group](parameters)]
+    names = []
+    for group in groups:
+        names += [f"{group}: {name}" for name in FEATURE_GROUPS[group].names(parameters)]
+    return names
 
 
 def _timbre_names(parameters: FeatureParameters) -> list[str]:
@@ -219,9 +220,11 @@ def _rhythm_names(parameters: FeatureParameters) -> list[str]:
 
 
 def _check_groups(groups: Sequence[str]) -> None:
-    known = not isinstance(groups, str) and set(groups) <= set(GROUPS)
+    known = not isinstance(groups, str) and set(groups) <= set(FEATURE_GROUPS)
     if not known or not groups or len(set(groups)) != len(groups):
-        raise DataError(f"'groups' must be some of {GROUPS}, each once, got {groups!r}.")
+        raise DataError(
+            f"'groups' must be some of {tuple(FEATURE_GROUPS)}, each once, got {groups!r}."
+        )
 
 
 def _check_samples(samples: ArrayLike, rate: int, parameters: FeatureParameters) -> Floats:
@@ -345,3 +348,30 @@ def rhythm_features(mel: Floats, parameters: FeatureParameters) -> Doubles:
     """(n_bands · n_rhythm,): the first DCT coefficients of each band's modulation spectrum."""
     spectra = modulation_spectra(band_envelopes(mel, parameters), parameters)
     return (spectra @ dct_basis(parameters.n_modulations, parameters.n_rhythm)).ravel()
+
+
+# The groups by name
+
+
+@dataclass(frozen=True, kw_only=True)
+class FeatureGroup:
+    """Features of one kind, computed from the mel spectrum of a clip."""
+
+    summary: str  # what they describe
+    names: Callable[[FeatureParameters], list[str]]  # of the features, in order
+    compute: Callable[[Floats, FeatureParameters], Doubles]  # (n_frames, n_mels) → the features
+
+
+FEATURE_GROUPS: dict[str, FeatureGroup] = {
+    "timbre": FeatureGroup(
+        summary="the paper's timbre: what the sound is like",
+        names=_timbre_names,
+        compute=timbre_features,
+    ),
+    "rhythm": FeatureGroup(
+        summary="the paper's rhythm: how loudness changes over time",
+        names=_rhythm_names,
+        compute=rhythm_features,
+    ),
+}
+"""All groups; each is an extractor by its name, too."""

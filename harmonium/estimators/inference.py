@@ -1,9 +1,11 @@
-"""How a model predicts: what the settings of an estimator, or of a model file, mean.
+"""The ways to train and to infer, by name, and what the settings of a model mean by them.
 
-NumPy is enough to import this.
+The settings are an estimator's parameters, or those in a model file. NumPy is enough to import
+this; the classes that do the work are in `rbm/gradients.py` and `rbm/inference.py`.
 """
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
 from harmonium.errors import DataError
@@ -12,30 +14,59 @@ Training = Literal["cd", "pcd", "mean_field", "lbp", "pl", "exact", "multi_predi
 InferenceMethod = Literal["auto", "lbp", "mean_field", "gibbs", "exact"]
 ChosenMethod = Literal["lbp", "mean_field", "gibbs", "exact"]
 
-# the steps of training by default; the other ways to train have none
-TRAINING_STEPS: dict[Training, int] = {
-    "cd": 1,
-    "pcd": 1,
-    "mean_field": 5,
-    "lbp": 10,
-    "multi_prediction": 3,
-}
+AUTO = "auto"  # the method of inference that suits the way to train
 INFERENCE_STEPS = 20  # by default, if not those of training
 MAX_STEPS = 10_000  # of inference
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainingMethod:
+    """A way to train an RBM."""
+
+    label: str  # in tables and figures
+    steps: int | None = None  # by default; None if it takes none
+    inference: ChosenMethod = "lbp"  # what "auto" means for such a model
+    infers_in_as_many_steps: bool = False  # whether that takes as many steps as training did
+    stops_by_completion: bool = False  # whether early stopping asks with observed tags, too
+
+
+TRAINING_METHODS: dict[str, TrainingMethod] = {
+    "cd": TrainingMethod(label="CD", steps=1),
+    "pcd": TrainingMethod(label="PCD", steps=1),
+    "mean_field": TrainingMethod(label="MF", steps=5),
+    "lbp": TrainingMethod(label="LBP", steps=10),
+    "pl": TrainingMethod(label="PL"),
+    "exact": TrainingMethod(label="exact", inference="exact"),
+    "multi_prediction": TrainingMethod(
+        label="MP",
+        steps=3,
+        inference="mean_field",
+        infers_in_as_many_steps=True,
+        stops_by_completion=True,
+    ),
+}
+
+INFERENCE_LABELS: dict[str, str] = {
+    "lbp": "LBP",
+    "mean_field": "MF",
+    "gibbs": "Gibbs",
+    "exact": "exact",
+}
+"""The methods of inference, and what tables and figures call them."""
 
 
 class ChosenInference(NamedTuple):
     """A way to predict, without defaults."""
 
-    method: ChosenMethod
+    method: str
     steps: int
 
 
 def chosen_inference(
-    inference: InferenceMethod,
+    inference: str,
     inference_steps: int | None,
     *,
-    training: Training | None,
+    training: str | None,
     training_steps: int | None,
 ) -> ChosenInference:
     """What ``inference`` and ``inference_steps`` mean for a model trained in this way.
@@ -44,20 +75,12 @@ def chosen_inference(
     A model that could be trained by enumeration can predict by it, too. All others use belief
     propagation.
     """
-    method: ChosenMethod
-    if inference != "auto":
-        method = inference
-    elif training == "multi_prediction":
-        method = "mean_field"
-    elif training == "exact":
-        method = "exact"
-    else:
-        method = "lbp"
-
+    trained = TRAINING_METHODS.get(training or "", TrainingMethod(label=""))
+    method = trained.inference if inference == AUTO else inference
     if inference_steps is not None:
         steps = inference_steps
-    elif training == "multi_prediction" and method == "mean_field":
-        steps = training_steps or TRAINING_STEPS["multi_prediction"]
+    elif trained.infers_in_as_many_steps and method == trained.inference:
+        steps = training_steps or trained.steps or INFERENCE_STEPS
     else:
         steps = INFERENCE_STEPS
     return ChosenInference(method, int(steps))

@@ -21,6 +21,7 @@ from harmonium.estimators.architecture import (
 )
 from harmonium.estimators.calibration import observed_fraction
 from harmonium.estimators.gradient_tagger import GradientTagger
+from harmonium.estimators.inference import TRAINING_METHODS
 from harmonium.estimators.rbm_architecture import (
     TAG_WEIGHTS,
     RBMArchitecture,
@@ -292,7 +293,7 @@ class DiscriminativeRBM(LikelihoodParameters, RBMTagger):
             objective,
             self._inference_options(self.training, self.training_steps),
             models_inputs=self.generative_weight > 0,
-            stops_by_completion=self.training == "multi_prediction",
+            stops_by_completion=TRAINING_METHODS[self.training].stops_by_completion,
         )
 
 

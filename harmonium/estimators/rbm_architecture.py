@@ -15,13 +15,13 @@ from harmonium.estimators.architecture import (
 from harmonium.estimators.rbm_parameters import check_inference
 from harmonium.estimators.tables import ClipTable, Table, blocks
 from harmonium.estimators.targets import base_log_odds
-from harmonium.rbm.belief import fits
 from harmonium.rbm.gradients import Gradient, for_soft_targets
 from harmonium.rbm.inference import (
     Inference,
     InferenceOptions,
     infer,
     marginals,
+    method_of,
 )
 from harmonium.rbm.model import Params
 from harmonium.rbm.other_models import JointParams
@@ -88,17 +88,14 @@ class RBMArchitecture(Architecture):
         return _infer(params, X, observed, quick_options(self.inference)).y
 
     def predictor(self) -> Predictor | None:
-        """Mean field or belief propagation; sampling and enumeration are not traced."""
-        if self.inference.method in ("gibbs", "exact"):
+        """The method of inference, if it can be traced; sampling and enumeration cannot."""
+        if not method_of(self.inference).is_traced:
             return None
         return marginals, quick_options(self.inference)
 
     def numbers_per_clip(self, params: Parameters) -> int:
-        """One for each tag, or for each edge if messages are computed."""
-        n_hidden, n_tags = params.U.shape
-        if self.inference.method == "mean_field" or fits(n_hidden, n_tags):
-            return n_tags
-        return n_hidden * n_tags
+        """As many as the method of inference keeps."""
+        return method_of(self.inference).numbers_per_clip(params.U.shape)
 
 
 def conditional(params: Parameters) -> Params:

@@ -1,28 +1,30 @@
 """Parameters that all estimators with an RBM share: how it predicts, and how it is trained."""
 
-from typing import Literal
+from typing import Annotated, Literal
 
 from joblib import effective_n_jobs
 
 from harmonium.estimators.inference import (
-    TRAINING_STEPS,
+    AUTO,
+    TRAINING_METHODS,
     InferenceMethod,
     Training,
     check_steps,
     chosen_inference,
 )
-from harmonium.parameters import Count, Jobs, NotNegative, Share, estimator, parameter
-from harmonium.rbm import gradients
-from harmonium.rbm.inference import InferenceOptions, check_enumerable
+from harmonium.parameters import Count, Jobs, KeyOf, NotNegative, Share, estimator, parameter
+from harmonium.rbm.gradients import OBJECTIVES, Gradient, ObjectiveSettings
+from harmonium.rbm.inference import METHODS, InferenceOptions, method_of
 
-LIKELIHOOD_SWEEPS = 5  # of the contrastive divergence that ``likelihood_weight`` adds
+TrainingName = Annotated[Training, KeyOf(OBJECTIVES)]
+InferenceName = Annotated[InferenceMethod, KeyOf(METHODS, AUTO)]
 
 
 @estimator
 class InferenceParameters:
     """How an RBM predicts."""
 
-    inference: InferenceMethod = parameter(
+    inference: InferenceName = parameter(
         """How p(y_j = 1 | x) is computed: by loopy belief propagation, mean field, Gibbs sampling,
         or enumeration ("exact", for at most 20 hidden units or 20 tags). "auto" is mean field for a
         model trained by "multi_prediction", enumeration for one trained by "exact", and belief
@@ -45,7 +47,7 @@ class InferenceParameters:
     n_jobs: Jobs | None = parameter("Threads that predict; None: 1; -1: all cores.", default=None)
 
     def _inference_options(
-        self, training: Training | None = None, training_steps: int | None = None
+        self, training: str | None = None, training_steps: int | None = None
     ) -> InferenceOptions:
         """The options of `infer`, for a model trained in this way."""
         chosen = chosen_inference(
@@ -66,15 +68,14 @@ class InferenceParameters:
 def check_inference(options: InferenceOptions, shape: tuple[int, int]) -> None:
     """Refuse options by which a model with U of this shape could not predict."""
     check_steps(options.steps)
-    if options.method == "exact":
-        check_enumerable("inference='exact'", shape, "inference='lbp'")
+    method_of(options).check(shape)
 
 
 @estimator
 class LikelihoodParameters(InferenceParameters):
     """How an RBM is trained on -log p(y | x)."""
 
-    training: Training = parameter(
+    training: TrainingName = parameter(
         """How the gradient is approximated: by contrastive divergence, mean-field contrastive
         divergence, loopy belief propagation, or as the exact gradient of the pseudo-likelihood.
         "pcd" is contrastive divergence whose Gibbs chain, one for each clip, goes on where the last
@@ -101,26 +102,14 @@ class LikelihoodParameters(InferenceParameters):
         default=0.0,
     )
 
-    def _likelihood_gradient(self, shape: tuple[int, int]) -> gradients.Gradient:
-        """The gradient of -log p(y | x) that ``training`` names, for U of this shape."""
-        steps = self.training_steps or TRAINING_STEPS.get(self.training, 1)
-        match self.training:
-            case "cd":
-                return gradients.ContrastiveDivergence(steps)
-            case "pcd":
-                return gradients.PersistentContrastiveDivergence(steps)
-            case "mean_field":
-                return gradients.MeanField(steps, from_zero=self.mean_field_start == "zero")
-            case "lbp":
-                return gradients.BeliefPropagation(steps, float(self.damping))
-            case "pl":
-                return gradients.PseudoLikelihood()
-            case "exact":
-                check_enumerable("training='exact'", shape, "training='cd'")
-                return gradients.Exact()
-            case "multi_prediction":
-                predictions = gradients.MultiPrediction(steps)
-                if not self.likelihood_weight:
-                    return predictions
-                likelihood = gradients.ContrastiveDivergence(LIKELIHOOD_SWEEPS)
-                return gradients.Sum(predictions, likelihood, float(self.likelihood_weight))
+    def _likelihood_gradient(self, shape: tuple[int, int]) -> Gradient:
+        """The gradient of the objective that ``training`` names, for U of this shape."""
+        settings = ObjectiveSettings(
+            steps=self.training_steps or TRAINING_METHODS[self.training].steps or 1,
+            damping=float(self.damping),
+            mean_field_start=self.mean_field_start,
+            likelihood_weight=float(self.likelihood_weight),
+        )
+        gradient = OBJECTIVES[self.training](settings)
+        gradient.check(shape)
+        return gradient

@@ -15,12 +15,15 @@ from harmonium.errors import DataError
 from harmonium.estimators import pairs as inputs
 from harmonium.estimators.architecture import member_of, numpy_params, single_precision
 from harmonium.estimators.history import EpochHistory
-from harmonium.estimators.inference import Training
 from harmonium.estimators.model_files import StoredEstimator, finite_array, typed_array
 from harmonium.estimators.networks import DiscriminativeRBM
 from harmonium.estimators.pairs import Conditions, Others
 from harmonium.estimators.rbm_architecture import TAG_WEIGHTS, quick_options
-from harmonium.estimators.rbm_parameters import LikelihoodParameters, check_inference
+from harmonium.estimators.rbm_parameters import (
+    LikelihoodParameters,
+    TrainingName,
+    check_inference,
+)
 from harmonium.estimators.related_tags import relations, suggestions, tag_positions, with_counts
 from harmonium.estimators.smoothed import Smoothed, changes
 from harmonium.estimators.trainer import Member, Score, Trainer, batch_of
@@ -99,7 +102,7 @@ class TagSmoother(LikelihoodParameters, EpochHistory, StoredEstimator, BaseEstim
     )
     n_tags: Count | None = parameter("Learn the most used tags only; None for all.", default=None)
     n_hidden: Count = parameter("Number of hidden units.", default=50)
-    training: Training = parameter(default="pl")
+    training: TrainingName = parameter(default="pl")
     prior_users: NotNegative = parameter("Average users added to the other users.", default=1.0)
     tags_l2: NotNegative = parameter(
         """Strength of the ℓ2 penalty on U, relative to the sum of the pairs' log-likelihoods, like

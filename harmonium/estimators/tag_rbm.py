@@ -20,10 +20,13 @@ from harmonium.estimators.architecture import (
 from harmonium.estimators.calibration import half_observed
 from harmonium.estimators.classifier import random_generator
 from harmonium.estimators.history import EpochHistory
-from harmonium.estimators.inference import Training
 from harmonium.estimators.model_files import StoredEstimator, array_of_names
 from harmonium.estimators.rbm_architecture import TAG_WEIGHTS, quick_options
-from harmonium.estimators.rbm_parameters import LikelihoodParameters, check_inference
+from harmonium.estimators.rbm_parameters import (
+    LikelihoodParameters,
+    TrainingName,
+    check_inference,
+)
 from harmonium.estimators.targets import (
     Targets,
     base_log_odds,
@@ -88,7 +91,7 @@ class TagRBM(LikelihoodParameters, EpochHistory, StoredEstimator, BaseEstimator)
     """
 
     n_hidden: Count = parameter("Number of hidden units.", default=50, kw_only=False)
-    training: Training = parameter(default="cd")
+    training: TrainingName = parameter(default="cd")
     training_steps: Count | None = parameter(default=10)
     learning_rate: Positive = parameter("Step length, of Adam.", default=0.01)
     batch_size: Count = parameter("Clips per step.", default=20)

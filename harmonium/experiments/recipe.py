@@ -27,6 +27,7 @@ from pydantic import (
 )
 
 from harmonium.errors import DataError, did_you_mean
+from harmonium.estimators.inference import INFERENCE_LABELS
 from harmonium.experiments.datasets import CATALOGUE, DatasetSpec
 
 Form = Literal[  # how the report shows the results
@@ -133,7 +134,7 @@ class Recipe:
     vary: dict[str, Values]  # settings and all `ARM_AXES`; each combination is an arm
     smoothings: tuple[SmoothingSpec, ...] = ()  # those that ``vary`` names
     # Ways to predict in the tests; by default the model's own.
-    inference: tuple[Literal["lbp", "mean_field", "gibbs", "exact"], ...] = ()
+    inference: tuple[str, ...] = ()
     known: tuple[Known, ...] = (0.0,)  # how much of a clip's tags is given in the tests
     n_folds: Annotated[StrictInt, Field(ge=3)] = 5
     search_folds: Annotated[StrictInt, Field(ge=1)] = 4  # of the search; the final runs use all
@@ -222,6 +223,8 @@ def _check_recipe(recipe: Recipe) -> None:
         )
     if recipe.cross_fit and recipe.search_known != (0.0,):
         raise DataError("'search_known' must be [0.0] with 'cross_fit'.")
+    for method in recipe.inference:
+        _choice("a method of inference", method, INFERENCE_LABELS)
     _check_distinct("dataset label", [dataset.label for dataset in recipe.datasets])
     _check_distinct("model name", [model.name for model in recipe.models])
     _check_smoothings(recipe)

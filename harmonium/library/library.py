@@ -21,6 +21,7 @@ from harmonium import stopping
 from harmonium.data.genres import GenreTree
 from harmonium.errors import DataError, HarmoniumError, LibraryError, NoLibraryError
 from harmonium.library.learning.learner import Learner
+from harmonium.library.model import USUAL_PRECISION
 from harmonium.library.sound import try_to_update_sound_vectors
 from harmonium.library.store import database
 from harmonium.library.store.changes import Changes
@@ -817,7 +818,7 @@ class Library:
         self,
         *tracks: "WritePlan | TrackName",
         query: str | None = None,
-        precision: float | None = 0.8,
+        precision: float | None = USUAL_PRECISION,
         people: bool = True,
         predicted: bool = True,
         owner: Owner | None = None,
@@ -826,7 +827,7 @@ class Library:
         dry_run: bool = False,
         progress: Progress | None = None,
     ) -> "WriteReport":
-        """Write tags into files, as a plan says or as `plan_write` plans it with these arguments.
+        """Write tags into files, as a plan says or as `writer.plan` plans it with these arguments.
 
         With ``dry_run``, nothing is written; the report names the files that would be.
         """

@@ -6,7 +6,7 @@ clamped, less the negative phase, with none. :class:`ContrastiveDivergence`, :cl
 :class:`PseudoLikelihood` and :class:`MultiPrediction` have other objectives, whose gradients are
 exact. Each is called as ``gradient(params, batch, noise)`` and returns the gradient of the batch's
 mean loss, and logits of the tags, whose likelihood is a proxy for the model's in the training
-history.
+history. `OBJECTIVES` makes each of them from an estimator's parameters, by name.
 
 Unknown tags (NaN) are inferred in the positive phase, never treated as zeros. Random numbers come
 in as an array, because inside the training scan many small programs would make them.
@@ -15,8 +15,9 @@ Labels p may be probabilities: the loss is then F(p) + log Z, a bound (docs/mode
 The pseudo-likelihood flips single tags, which must be 0 or 1: there they are drawn.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Literal, NamedTuple, Protocol
 
 import jax
 import jax.numpy as jnp
@@ -47,6 +48,7 @@ from harmonium.rbm.model import (
 )
 
 FILL_SWEEPS = 5  # Gibbs sweeps that draw the unknown tags of a training clip
+LIKELIHOOD_SWEEPS = 5  # of the contrastive divergence that ``likelihood_weight`` adds
 
 
 class Batch(NamedTuple):
@@ -76,6 +78,15 @@ class Gradient(Protocol):
     def is_persistent(self) -> bool:
         """Whether the negative phase keeps its chains from one step to the next."""
         return False
+
+    @property
+    def needs_binary_tags(self) -> bool:
+        """Whether a label that is a probability must be drawn as 0 or 1 first."""
+        return False
+
+    def check(self, shape: tuple[int, int]) -> None:
+        """Refuse a model with U of this shape, if the objective cannot train it."""
+        return None
 
     def advance(self, params: Any, batch: Batch, noise: Array) -> Any:
         """``batch.chains`` after this step's sweeps, (B, C), if the objective is persistent."""
@@ -222,6 +233,10 @@ class Exact(Gradient):
     For models with at most ``MAX_UNITS`` hidden units or tags.
     """
 
+    def check(self, shape: tuple[int, int]) -> None:
+        """Refuse a model that is large on both sides."""
+        check_enumerable("training='exact'", shape, "training='cd'")
+
     def __call__(self, params: Params, batch: Batch, noise: Array) -> tuple[Params, Array]:
         """E_{y_unknown, h | y_known}[∂E/∂θ] - E_{y, h}[∂E/∂θ], summed over all states."""
         check_enumerable("The exact gradient", params.U.shape, "training='cd'")
@@ -242,6 +257,11 @@ class Exact(Gradient):
 @dataclass(frozen=True)
 class PseudoLikelihood(Gradient):
     """The exact gradient of -Σ_j log p(y_j | y_\\j, u, a) over the known tags."""
+
+    @property
+    def needs_binary_tags(self) -> bool:
+        """Always: it flips them."""
+        return True
 
     def noise(self, params: Params, unknown: bool) -> tuple[int, int]:
         """Only for drawing the unknown tags, on which the known ones are conditioned."""
@@ -484,7 +504,7 @@ def _flip_sums(at: Flips, y: Array, weight: Array) -> tuple[Array, Array, Array,
 
 def for_soft_targets(gradient: Any) -> Any:
     """The gradient of an RBM if some labels are probabilities."""
-    if isinstance(gradient, PseudoLikelihood):
+    if getattr(gradient, "needs_binary_tags", False):
         return DrawnTags(gradient)
     parts = {field.name: getattr(gradient, field.name) for field in fields(gradient)}
     inner = {name: for_soft_targets(part) for name, part in parts.items() if callable(part)}
@@ -546,3 +566,39 @@ class HiddenConditions(Gradient):
         a_known = something & (draws[:, 1 : 1 + len(self.a)] >= chances)
         u, a = jnp.where(something, batch.u, 0.0), jnp.where(a_known, batch.a, -1)
         return batch._replace(u=u, a=a)
+
+
+# The objectives by name
+
+
+class ObjectiveSettings(NamedTuple):
+    """What an estimator's parameters say about its objective."""
+
+    steps: int = 1
+    damping: float = 0.5
+    mean_field_start: Literal["data", "zero"] = "data"
+    likelihood_weight: float = 0.0
+
+
+def _mean_field(settings: ObjectiveSettings) -> Gradient:
+    return MeanField(settings.steps, from_zero=settings.mean_field_start == "zero")
+
+
+def _multi_prediction(settings: ObjectiveSettings) -> Gradient:
+    predictions = MultiPrediction(settings.steps)
+    if not settings.likelihood_weight:
+        return predictions
+    likelihood = ContrastiveDivergence(LIKELIHOOD_SWEEPS)
+    return Sum(predictions, likelihood, settings.likelihood_weight)
+
+
+OBJECTIVES: dict[str, Callable[[ObjectiveSettings], Gradient]] = {
+    "cd": lambda settings: ContrastiveDivergence(settings.steps),
+    "pcd": lambda settings: PersistentContrastiveDivergence(settings.steps),
+    "mean_field": _mean_field,
+    "lbp": lambda settings: BeliefPropagation(settings.steps, settings.damping),
+    "pl": lambda settings: PseudoLikelihood(),
+    "exact": lambda settings: Exact(),
+    "multi_prediction": _multi_prediction,
+}
+"""What `training` names; `TRAINING_METHODS` in estimators/inference.py has their default steps."""

@@ -1,5 +1,8 @@
 """Inference: p(y_j = 1 | x), by mean field, block Gibbs sampling, enumeration or messages.
 
+Each method is a function of a field and the known tags, and a class in `METHODS`, which says what
+:func:`infer` has to know about it.
+
 :func:`infer` is the entry point for prediction, for any number of clips in bounded memory. It cuts
 the clips into chunks of a few fixed sizes (so that few programs are compiled and a clip's result
 does not depend on its neighbours). If belief propagation does not converge on a clip, another
@@ -11,7 +14,7 @@ and streams blocks with a running maximum, in bounded memory.
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from typing import Any, Literal, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -21,8 +24,8 @@ from jax.typing import DTypeLike
 from numpy.typing import NDArray
 
 from harmonium.arrays import Codes, Floats, Mask, Places
-from harmonium.errors import DataError
-from harmonium.rbm.belief import Estimate, belief_propagation, with_known_pairs
+from harmonium.errors import DataError, did_you_mean
+from harmonium.rbm.belief import Estimate, belief_propagation, fits, with_known_pairs
 from harmonium.rbm.model import (
     Field,
     Params,
@@ -35,8 +38,6 @@ from harmonium.rbm.model import (
     tags_given_hidden,
     unclamp,
 )
-
-Method = Literal["lbp", "mean_field", "gibbs", "exact"]
 
 CHUNK = 512
 TILE = 16  # as many clips as have messages that fit the cache
@@ -227,6 +228,170 @@ def _states(numbers: Array, m: int, dtype: DTypeLike) -> Array:
     return ((numbers[:, None] >> jnp.arange(m)[None, :]) & 1).astype(dtype)
 
 
+# The methods by name
+
+
+class InferenceOptions(NamedTuple):
+    """How to infer."""
+
+    method: str = "lbp"  # one of `METHODS`
+    steps: int = 20
+    damping: float = 0.5
+    tolerance: float = 1e-3
+    seed: int = 0
+    threads: int = 1
+    retry: bool = True  # retry clips on which LBP does not converge
+
+
+class Numbers(NamedTuple):
+    """The options that are inputs of a compiled program."""
+
+    damping: Any
+    tolerance: Any
+    seed: Any
+    chunk: Any  # the number of the first clip, which makes each chunk's random numbers differ
+
+
+class InferenceMethod:
+    """What `infer` and early stopping have to know about a method; the defaults suit most."""
+
+    needs_float64: ClassVar[bool] = False  # whether float32 is too coarse
+    is_traced: ClassVar[bool] = False  # whether a compiled early stopping can use `marginals`
+
+    def check(self, shape: tuple[int, ...]) -> None:
+        """Refuse a model with U of this shape, if the method cannot predict with it."""
+
+    def estimate(self, field: Field, y: Array, steps: int, numbers: Numbers) -> Estimate:
+        """The marginals and residuals of one chunk of clips; NaN in ``y`` is unknown."""
+        raise NotImplementedError
+
+    def retries(self, options: InferenceOptions) -> dict[str, InferenceOptions]:
+        """Other options for the clips that do not converge, by the name that diagnostics give."""
+        return {}
+
+    def marginals(self, field: Field, y: Array, options: InferenceOptions) -> Array:
+        """p(y_j = 1) alone, (B, C), in one piece, if `is_traced`."""
+        raise NotImplementedError
+
+    def numbers_per_clip(self, shape: tuple[int, int]) -> int:
+        """How many numbers `marginals` keeps of each clip, for U of this shape."""
+        return shape[1]
+
+
+class MeanFieldMethod(InferenceMethod):
+    """:func:`mean_field`."""
+
+    is_traced = True
+
+    def estimate(self, field: Field, y: Array, steps: int, numbers: Numbers) -> Estimate:
+        """Until the last step, whatever the tolerance."""
+        return mean_field(field, y, steps=steps)
+
+    def marginals(self, field: Field, y: Array, options: InferenceOptions) -> Array:
+        """The same."""
+        return mean_field(field, y, steps=options.steps).y
+
+
+class BeliefPropagationMethod(InferenceMethod):
+    """:func:`belief_propagation`; mean field, which cannot oscillate, is its last resort."""
+
+    is_traced = True
+
+    def estimate(self, field: Field, y: Array, steps: int, numbers: Numbers) -> Estimate:
+        """A few clips at a time, so that their messages fit the cache; a GPU takes all at once."""
+
+        def tile(part: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
+            c, d, y = part
+            beliefs = belief_propagation(
+                Field(field.U, c, d),
+                y,
+                steps=steps,
+                damping=numbers.damping,
+                tolerance=numbers.tolerance,
+            )
+            return beliefs.y, beliefs.h, beliefs.residual
+
+        size = TILE if platform() == "cpu" else len(y)
+        tiles = (array.reshape(-1, size, array.shape[1]) for array in (field.c, field.d, y))
+        tags, hidden, residual = lax.map(tile, tuple(tiles))
+        return Estimate(
+            y=tags.reshape(y.shape),
+            h=hidden.reshape(field.c.shape),
+            residual=residual.reshape(-1),
+        )
+
+    def retries(self, options: InferenceOptions) -> dict[str, InferenceOptions]:
+        """More damping and patience; then mean field."""
+        patient = options._replace(steps=_RETRY_PATIENCE * options.steps)
+        damped = patient._replace(damping=(1 + options.damping) / 2)
+        return {
+            f"lbp, damping {damped.damping:g}": damped,
+            "mean_field": patient._replace(method="mean_field"),
+        }
+
+    def marginals(self, field: Field, y: Array, options: InferenceOptions) -> Array:
+        """By the logarithms of the messages, which no weight overflows."""
+        return belief_propagation(
+            field,
+            y,
+            steps=options.steps,
+            damping=options.damping,
+            tolerance=options.tolerance,
+            logs=True,
+        ).y
+
+    def numbers_per_clip(self, shape: tuple[int, int]) -> int:
+        """One for each edge, unless a GPU's kernel keeps the messages in registers."""
+        n_hidden, n_tags = shape
+        return n_tags if fits(n_hidden, n_tags) else n_hidden * n_tags
+
+
+class GibbsMethod(InferenceMethod):
+    """:func:`gibbs`."""
+
+    def estimate(self, field: Field, y: Array, steps: int, numbers: Numbers) -> Estimate:
+        """From a seed of its own for each chunk."""
+        key = jax.random.fold_in(jax.random.key(numbers.seed), numbers.chunk)
+        return gibbs(key, field, y, steps=steps)
+
+
+class ExactMethod(InferenceMethod):
+    """:func:`exact`."""
+
+    needs_float64 = True
+
+    def check(self, shape: tuple[int, ...]) -> None:
+        """Refuse a model that is large on both sides."""
+        check_enumerable("inference='exact'", shape, "inference='lbp'")
+
+    def estimate(self, field: Field, y: Array, steps: int, numbers: Numbers) -> Estimate:
+        """The sums over all states."""
+        return exact(field, y)
+
+
+METHODS: dict[str, InferenceMethod] = {
+    "lbp": BeliefPropagationMethod(),
+    "mean_field": MeanFieldMethod(),
+    "gibbs": GibbsMethod(),
+    "exact": ExactMethod(),
+}
+
+
+def method_of(options: InferenceOptions) -> InferenceMethod:
+    """The method that these options name."""
+    method = METHODS.get(options.method)
+    if method is None:
+        known = ", ".join(METHODS)
+        raise DataError(
+            f"There is no method of inference {options.method!r}."
+            f"{did_you_mean(options.method, METHODS)} The methods are {known}."
+        )
+    return method
+
+
+# Inference for any number of clips
+
+
 class Diagnostics(NamedTuple):
     """How each clip's marginals were found, and how far they are from convergence."""
 
@@ -243,18 +408,6 @@ class Inference(NamedTuple):
     diagnostics: Diagnostics
 
 
-class InferenceOptions(NamedTuple):
-    """How to infer."""
-
-    method: Method = "lbp"
-    steps: int = 20
-    damping: float = 0.5
-    tolerance: float = 1e-3
-    seed: int = 0
-    threads: int = 1
-    retry: bool = True  # retry clips on which LBP does not converge
-
-
 def infer(params: Params, u: Floats, a: Codes, y: Floats, options: InferenceOptions) -> Inference:
     """Marginals of every clip under ``params``, given the known tags; NaN in ``y`` is unknown.
 
@@ -262,24 +415,22 @@ def infer(params: Params, u: Floats, a: Codes, y: Floats, options: InferenceOpti
     """
     refuse_fork()
     tags, hidden, residual = _run(options, params, (u, a, y))
-    method = np.full(len(y), options.method, dtype="<U24")
-    if options.method == "lbp" and options.retry:
-        # more damping and patience, then mean field, which cannot oscillate
+    names = np.full(len(y), options.method, dtype="<U24")
+    retries = method_of(options).retries(options) if options.retry else {}
+    for name, retry in retries.items():
         stubborn = np.flatnonzero(residual > options.tolerance)
-        patient = options._replace(steps=_RETRY_PATIENCE * options.steps)
-        damped = patient._replace(damping=(1 + options.damping) / 2)
-        retries = {f"lbp, damping {damped.damping:g}": damped}
-        retries["mean_field"] = patient._replace(method="mean_field")
-        for name, retry in retries.items():
-            if not len(stubborn):
-                break
-            again = _run(retry, params, (u[stubborn], a[stubborn], y[stubborn]))
-            tags[stubborn], hidden[stubborn], residual[stubborn] = again
-            method[stubborn] = name
-            stubborn = stubborn[again[2] > options.tolerance]
+        if not len(stubborn):
+            break
+        again = _run(retry, params, (u[stubborn], a[stubborn], y[stubborn]))
+        tags[stubborn], hidden[stubborn], residual[stubborn] = again
+        names[stubborn] = name
     # in float32 like the residual, so that the comparison matches the compiled one
     converged = residual <= np.float32(options.tolerance)
-    return Inference(tags, hidden, Diagnostics(method, residual, converged))
+    return Inference(
+        y=tags,
+        h=hidden,
+        diagnostics=Diagnostics(method=names, residual=residual, converged=converged),
+    )
 
 
 Clips = tuple[Floats, Codes, Floats]  # u (N, D), a (N, S) and y (N, C) with NaN for unknown
@@ -330,54 +481,31 @@ def chunks(n_clips: int, most: int) -> Iterator[tuple[slice, Places]]:
 
 
 def _marginals(
-    options: InferenceOptions, params: Params, clips: Clips, number: int
+    options: InferenceOptions, params: Params, clips: Clips, first: int
 ) -> tuple[Array, Array, Array]:
-    """Marginals of one chunk, and their residuals."""
-    method, steps, damping, tolerance, seed, *_ = options
-    numbers = np.float32(damping), np.float32(tolerance), np.uint32(seed), np.uint32(number)
-    if method != "exact":
-        return _program(method, steps, params, clips, numbers)
+    """Marginals of one chunk, and their residuals; ``first`` is the number of its first clip."""
+    numbers = Numbers(
+        damping=np.float32(options.damping),
+        tolerance=np.float32(options.tolerance),
+        seed=np.uint32(options.seed),
+        chunk=np.uint32(first),
+    )
+    if not method_of(options).needs_float64:
+        return _program(options.method, options.steps, params, clips, numbers)
     with jax.enable_x64(True):
         u, a, y = clips
-        double, wide = jax.tree.map(np.float64, (params, (u, y)))
-        return _program(method, steps, double, (wide[0], a, wide[1]), numbers)
+        wide_params = jax.tree.map(np.float64, params)
+        wide_clips = (np.float64(u), a, np.float64(y))
+        return _program(options.method, options.steps, wide_params, wide_clips, numbers)
 
 
 @compiled(static_argnames=("method", "steps"))
 def _program(
-    method: Method, steps: int, params: Params, clips: Any, numbers: tuple[Array, ...]
+    method: str, steps: int, params: Params, clips: Any, numbers: Numbers
 ) -> tuple[Array, Array, Array]:
     u, a, y = clips
-    damping, tolerance, seed, number = numbers
-    field = condition(params, u, a)
-    if method == "lbp":
-        return _by_tiles(field, y, steps, damping, tolerance)
-    if method == "exact":
-        estimate = exact(field, y)
-    elif method == "mean_field":
-        estimate = mean_field(field, y, steps=steps)
-    else:
-        key = jax.random.fold_in(jax.random.key(seed), number)
-        estimate = gibbs(key, field, y, steps=steps)
+    estimate = METHODS[method].estimate(condition(params, u, a), y, steps, numbers)
     return estimate.y, estimate.h, estimate.residual
-
-
-def _by_tiles(
-    field: Field, y: Array, steps: int, damping: Array, tolerance: Array
-) -> tuple[Array, Array, Array]:
-    """Belief propagation for a few clips at a time; a GPU takes all at once."""
-
-    def tile(part: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
-        c, d, y = part
-        beliefs = belief_propagation(
-            Field(field.U, c, d), y, steps=steps, damping=damping, tolerance=tolerance
-        )
-        return beliefs.y, beliefs.h, beliefs.residual
-
-    size = TILE if platform() == "cpu" else len(y)
-    tiles = (array.reshape(-1, size, array.shape[1]) for array in (field.c, field.d, y))
-    tags, hidden, residual = lax.map(tile, tuple(tiles))
-    return tags.reshape(y.shape), hidden.reshape(field.c.shape), residual.reshape(-1)
 
 
 def marginals(
@@ -385,18 +513,14 @@ def marginals(
 ) -> Array:
     """p(y_j = 1 | x, the observed tags), (B, C), traceable; NaN is not observed.
 
-    By mean field or belief propagation; a ValueError for the other methods.
+    A ValueError for a method that cannot be traced.
     """
-    if options.method not in ("mean_field", "lbp"):
+    method = method_of(options)
+    if not method.is_traced:
         raise ValueError(f"marginals by {options.method!r} are not traced")
     field = condition(Params(*params[:5]), x, jnp.zeros((len(x), 0), jnp.int32))
     y = jnp.full((len(x), len(params.d)), jnp.nan) if observed is None else observed
-    method, steps, damping, tolerance, *_ = options
-    if method == "mean_field":
-        return mean_field(field, y, steps=steps).y
-    return belief_propagation(
-        field, y, steps=steps, damping=damping, tolerance=tolerance, logs=True
-    ).y
+    return method.marginals(field, y, options)
 
 
 @compiled(static_argnames=("predictor",))

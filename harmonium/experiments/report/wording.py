@@ -3,6 +3,7 @@
 import math
 from typing import Any
 
+from harmonium.estimators.inference import INFERENCE_LABELS, TRAINING_METHODS
 from harmonium.experiments.recipe import ONE
 
 NOTHING = "—"  # the text of a cell that has no value
@@ -20,7 +21,8 @@ SETTING_NAMES = {
     "smoothing.target": "smoothed to",
 }
 _TARGETS = {"new_user": "a new user", "any_user": "any user"}
-_APPROXIMATIONS = {"multi_prediction": "MP", "mean_field": "MF", "gibbs": "Gibbs", "exact": "exact"}
+_APPROXIMATIONS = {name: method.label for name, method in TRAINING_METHODS.items()}
+_APPROXIMATIONS.update(INFERENCE_LABELS)
 _SPEAK_FOR_THEMSELVES = ("dataset", "model", "smoothing", "features")
 """The settings whose values are shown without their name."""
 

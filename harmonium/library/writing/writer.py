@@ -12,6 +12,7 @@ from harmonium import stopping
 from harmonium.errors import FileTagError, LibraryError, counted
 from harmonium.library import filetags
 from harmonium.library.filetags import Rules
+from harmonium.library.model import USUAL_PRECISION
 from harmonium.library.store.changes import Change, UndoReport
 from harmonium.library.store.database import LibraryPart
 from harmonium.library.store.models import Owner
@@ -68,7 +69,7 @@ class Writer(LibraryPart):
         self,
         *tracks: TrackName,
         query: str | None = None,
-        precision: float | None = 0.8,
+        precision: float | None = USUAL_PRECISION,
         people: bool = True,
         predicted: bool = True,
         owner: Owner | None = None,
@@ -104,7 +105,7 @@ class Writer(LibraryPart):
         self,
         *,
         query: str | None = None,
-        precision: float | None = 0.8,
+        precision: float | None = USUAL_PRECISION,
         people: bool = True,
         predicted: bool = True,
         owner: Owner | None = None,
