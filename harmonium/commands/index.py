@@ -13,7 +13,7 @@ import typer
 from harmonium.commands import IN_PART, options
 from harmonium.commands.options import argument, flag, number, value
 from harmonium.commands.output import Cell, Output, shortened
-from harmonium.errors import LibraryError, counted
+from harmonium.errors import HarmoniumError, LibraryError, counted
 
 if TYPE_CHECKING:
     from harmonium.library import Library
@@ -158,19 +158,27 @@ def doctor(
     library: str | None = options.LIBRARY,
     doubts: int = number(20, "List at most N probable mistakes in people's tags.", min=0),
     limit: int = number(10, "On a terminal, show at most N lines of each of the other lists."),
+    report: bool = flag(
+        "Print versions and sizes instead, for a report of a fault: no path, title, tag or name.",
+        "--report",
+    ),
     as_json: bool = options.JSON,
 ) -> None:
     """Check the library's files and tags for problems.
 
     Lists files that are unreadable or missing, files with the same sound, tags that are unused or
     used once, tags that may be two spellings of one, and people's tags that surprise the model
-    most. A track's tags are judged by a model that was not trained on it.
+    most. A track's tags are judged by a model that was not trained on it. --report prints what a
+    report of a fault should say, with or without a library.
 
     Example: harmonium doctor --doubts 50
     In Python: library.doctor()
     Exit codes: 0 all files are present and readable; 1 some are not; 2 there is no library.
     """
     out = Output(as_json)
+    if report:
+        _print_report(out, library)
+        return
     with options.opened(library) as opened:
         health = opened.doctor(doubts)
         out.folders = opened.folders()
@@ -188,6 +196,21 @@ def doctor(
     elif not sections:
         out.hint("No problems found.")
     raise typer.Exit(0 if health.is_well else IN_PART)
+
+
+def _print_report(out: Output, place: str | None) -> None:
+    """Print what a report of a fault should say, with or without a library."""
+    from harmonium.library.system_report import system_report
+
+    try:
+        with options.opened_if_any(place) as library:
+            report = system_report(library)
+    except HarmoniumError as error:  # its message may name a path
+        report = system_report(None, fault=type(error).__name__)
+    out.json(report)
+    width = max(len(name) for name, _ in report.lines())
+    for name, entry in report.lines():
+        out.say(f"{name:<{width}}  {entry}")
 
 
 class _Section(NamedTuple):

@@ -154,6 +154,11 @@ class Changes(LibraryPart):
         with self._library.reading():
             return self._changes(query)
 
+    def count(self) -> int:
+        """How many changes there are."""
+        with self._library.connect() as connection:
+            return connection.scalar(sa.select(sa.func.count()).select_from(change)) or 0
+
     def commands_since(self, last: int) -> Sequence[tuple[int, str]]:
         """(number, command) of the changes after one, earliest first."""
         query = sa.select(change.c.id, change.c.command).where(change.c.id > last)
