@@ -65,6 +65,7 @@ ROOMS = {
     "learning": {"store", "tags", *BELOW_SNAPSHOT},
     "writing": {"store", "library", "filetags", "model", "verdicts"},
     "doctor": {"store", "library", "model", "verdicts"},
+    "system_report": {"store", "library", "index"},
     "export": {"store", "model", "snapshot", "writing"},
     "searching": {"store", "export", "snapshot", *BELOW_SNAPSHOT},
 }
