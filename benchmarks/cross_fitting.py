@@ -84,7 +84,7 @@ def few():
 def sparse(n_draws):
     """The mean AUC of models with their defaults on few rows of sparse binary features."""
     rivals = {
-        "DRBM": lambda seed: DiscriminativeRBM(random_state=seed),
+        "DRBM-MP": lambda seed: DiscriminativeRBM(random_state=seed),
         "MLP": lambda seed: MLPTagger(random_state=seed),
         "logistic, idf": lambda seed: LogisticTagger(solver="newton", scale_features="idf"),
         "logistic": lambda seed: LogisticTagger(solver="newton"),

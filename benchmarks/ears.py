@@ -36,23 +36,23 @@ from harmonium.files import user_cache_folder
 ALL = 240
 SIZES = (10, 20, 50, 100, ALL)
 SEEDED = {"random_state": 0, "calibrate": False}
-BY_DEFAULT = ("LOG, by default", "DRBM, by default")
+BY_DEFAULT = ("LOG, by default", "DRBM-MP, by default")
 MODELS = {
     "LOG": ("LogisticTagger", SEEDED, (0.03, 0.3, 1.0)),
     "MLP": ("MLPTagger", SEEDED, (0.3, 1.0, 3.0)),
-    "DRBM, CD": (
+    "DRBM": (
         "DiscriminativeRBM",
         {**SEEDED, "training": "cd", "training_steps": 10, "learning_rate": 0.03},
         (0.3, 1.0, 3.0),
     ),
-    "DRBM": ("DiscriminativeRBM", SEEDED, (0.3, 1.0, 3.0)),
+    "DRBM-MP": ("DiscriminativeRBM", SEEDED, (0.3, 1.0, 3.0)),
     BY_DEFAULT[0]: ("LogisticTagger", {"solver": "newton"}, (1e-3,)),
     BY_DEFAULT[1]: ("DiscriminativeRBM", SEEDED, (DiscriminativeRBM().l2,)),
 }
 """Name -> the class, its settings, and the ℓ2 penalties to choose from."""
 
 FEATURES = ("paper", "paper*3", "musicnn", "paper*3+musicnn")
-IN_CURVE = ("LOG", "MLP", "DRBM", *BY_DEFAULT)
+IN_CURVE = ("LOG", "MLP", "DRBM-MP", *BY_DEFAULT)
 Matrix = NDArray[np.float32]
 Task = tuple[str, str, int]
 
@@ -107,8 +107,8 @@ def show(scores: dict[Task, dict[str, list[float]]]) -> None:
             cells = (mean_and_error(by[f, name]) for f in FEATURES)
             print(f"| {name} | " + " | ".join(cells) + " |")
         for rival in names[:-1]:
-            cells = (mean_and_error(by[f, "DRBM"] - by[f, rival]) for f in FEATURES)
-            print(f"| DRBM less {rival} | " + " | ".join(cells) + " |")
+            cells = (mean_and_error(by[f, "DRBM-MP"] - by[f, rival]) for f in FEATURES)
+            print(f"| DRBM-MP less {rival} | " + " | ".join(cells) + " |")
     print(
         "\n| excerpts | " + " | ".join(map(str, SIZES)) + " |\n" + "|---" * (len(SIZES) + 1) + "|"
     )
@@ -131,7 +131,7 @@ def draw(scores: dict[Task, dict[str, list[float]]], path: Path) -> None:
     for f, colour in (("musicnn", "C0"), ("paper*3", "C1")):
         for name in IN_CURVE:
             folds = np.array([scores[f, name, size]["240"] for size in SIZES])
-            error = folds.std(axis=1, ddof=1) / np.sqrt(folds.shape[1]) if name == "DRBM" else None
+            error = folds.std(axis=1, ddof=1) / np.sqrt(folds.shape[1]) if name == "DRBM-MP" else None
             line, marker = looks[name]
             axes.errorbar(
                 *(SIZES, folds.mean(axis=1), error),

@@ -1,5 +1,6 @@
 """Recipes, and the runs that follow from them and from the results so far."""
 
+import itertools
 import re
 
 import numpy as np
@@ -7,6 +8,7 @@ import pytest
 from dataset_samples import RECIPE
 from places import PROJECT
 
+from harmonium import DiscriminativeRBM
 from harmonium.errors import DataError
 from harmonium.experiments import plan
 from harmonium.experiments.plan import arms, fold_state, fold_states, missing, most_runs
@@ -14,6 +16,10 @@ from harmonium.experiments.recipe import parse_recipe, read_recipe
 from harmonium.experiments.results import open_results, read_results
 
 RECIPES = PROJECT / "recipes"
+
+every_recipe = pytest.mark.parametrize(
+    "path", sorted(RECIPES.rglob("*.toml")), ids=lambda path: str(path.relative_to(RECIPES))
+)
 
 
 @pytest.mark.parametrize(
@@ -77,9 +83,7 @@ def test_a_recipe_that_is_no_text(tmp_path):
         read_recipe(tmp_path / "bad.toml")
 
 
-@pytest.mark.parametrize(
-    "path", sorted(RECIPES.rglob("*.toml")), ids=lambda path: str(path.relative_to(RECIPES))
-)
+@every_recipe
 def test_every_recipe_has_arms(path):
     assert arms(read_recipe(path))
 
@@ -87,6 +91,40 @@ def test_every_recipe_has_arms(path):
 def test_every_experiment_has_a_small_version():
     large = {path.name for path in RECIPES.glob("*.toml")} - {"models.toml"}
     assert large == {path.name for path in (RECIPES / "small").glob("*.toml")}
+
+
+def trainings(recipe, model):
+    """Every way in which a recipe may train one of its discriminative RBMs."""
+    given = [model.settings.get("training", DiscriminativeRBM().training)]
+    ways = set(recipe.vary.get("training", given))
+    for values in model.search:
+        ways.update(values.get("training", ()))
+    return ways
+
+
+@every_recipe
+def test_a_label_says_how_the_model_is_trained(path):
+    """DRBM is the paper's model; DRBM-MP is trained by multi-prediction."""
+    recipe = read_recipe(path)
+    for model in recipe.models:
+        if model.estimator != "DiscriminativeRBM":
+            assert not model.name.startswith("DRBM")
+            continue
+        ways = trainings(recipe, model)
+        if model.name.startswith("DRBM-MP"):
+            assert ways == {"multi_prediction"}
+        else:
+            assert "multi_prediction" not in ways, f"{model.name} needs a 'training'"
+
+
+@every_recipe
+def test_the_steps_of_training_belong_to_a_named_training(path):
+    """Ten steps mean one thing for contrastive divergence and another for multi-prediction."""
+    recipe = read_recipe(path)
+    for model in recipe.models:
+        varied = {*model.settings, *recipe.vary, *itertools.chain(*model.search)}
+        if model.estimator == "DiscriminativeRBM" and "training_steps" in varied:
+            assert "training" in varied
 
 
 def varying(line):
