@@ -131,7 +131,9 @@ def draw(scores: dict[Task, dict[str, list[float]]], path: Path) -> None:
     for f, colour in (("musicnn", "C0"), ("paper*3", "C1")):
         for name in IN_CURVE:
             folds = np.array([scores[f, name, size]["240"] for size in SIZES])
-            error = folds.std(axis=1, ddof=1) / np.sqrt(folds.shape[1]) if name == "DRBM-MP" else None
+            error = (
+                folds.std(axis=1, ddof=1) / np.sqrt(folds.shape[1]) if name == "DRBM-MP" else None
+            )
             line, marker = looks[name]
             axes.errorbar(
                 *(SIZES, folds.mean(axis=1), error),
