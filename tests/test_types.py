@@ -46,6 +46,7 @@ MISTAKES = {
     "TagRBM(5, hidden=3)": "hidden",
     "ChainTagger().fit(X, Y, groups=[1, 2, 3, 4])": "groups",
     "model.predct_proba(X)": "predct_proba",
+    "model.decision_function(X).shapes": "shapes",
     "model.predict_proba(X).shapes": "shapes",
     'AudioFeatures(on_error="skip")': "'nan'",
 }

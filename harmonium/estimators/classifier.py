@@ -18,6 +18,7 @@ from harmonium.estimators.scaling import ScaleFeatures, scaling_of, stored_scali
 from harmonium.estimators.targets import Targets, read_more_targets, read_observed, read_targets
 from harmonium.estimators.validation import matching_thresholds
 from harmonium.evaluation import auc_per_tag
+from harmonium.logistic import log_odds
 from harmonium.parameters import Seed, estimator, parameter
 from harmonium.scikit_learn import BaseEstimator, ClassifierMixin, available_if
 
@@ -177,6 +178,25 @@ class TagClassifier(ClassifierMixin, StoredEstimator, BaseEstimator):
         """
         P = self._scores(self._features(X))
         return np.hstack([1 - P, P]) if self._one_column else P
+
+    @available_if(lambda self: self._scores_are_probabilities)
+    def predict_log_proba(self, X: Any) -> Floats:
+        """log p, of the shape of :meth:`predict_proba`; never below -88, where p rounds to 0."""
+        smallest = np.finfo(np.float32).tiny
+        return np.log(np.maximum(self.predict_proba(X), smallest))
+
+    def decision_function(self, X: Any) -> Floats:
+        """The log-odds log p / (1 - p), for ranking; of a model without probabilities, its scores.
+
+        Shape (n_clips, n_tags), or (n_clips,) for one-dimensional labels. They are at least 0 if
+        the tag is more probable than not. :meth:`predict` asks whether p reaches ``thresholds_``.
+        """
+        scores = self._scores(self._features(X))
+        if self._scores_are_probabilities:
+            limits = np.finfo(np.float32)
+            p = np.clip(scores.astype(np.float64), limits.tiny, 1 - limits.epsneg)
+            scores = log_odds(p).astype(np.float32)
+        return scores[:, 0] if self._one_column else scores
 
     @available_if(lambda self: self._scores_are_probabilities)
     def predict_frame(self, X: Any) -> pl.DataFrame:

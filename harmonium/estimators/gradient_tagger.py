@@ -195,14 +195,16 @@ class GradientTagger(EpochHistory, TagClassifier):
                 rng, judged, self.validation_fraction, group_of_clip, in_order=is_large(X)
             )
 
-        interrupted = self._train(rng, clips, split, fresh=fresh)
+        result = self._train(rng, clips, split, fresh=fresh)
         if folds is not None:
             self._calibrate_by_folds(judged, folds)
         elif split.held_out is not None:
             self._calibrate(split.held_out[0])
         else:
             self._leave_uncalibrated(clips.read(MAX_HELD_OUT))
-        self._warn_if_interrupted(interrupted, f" in epoch {self.n_iter_ + 1}")
+        ends_early = split.held_out is not None and self.schedule != "cosine"
+        self._warn_if_interrupted(result.interrupted, f" in epoch {self.n_iter_ + 1}")
+        self._warn_if_not_converged(result, stops_early=ends_early)
         return self
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None) -> Self:
@@ -220,8 +222,8 @@ class GradientTagger(EpochHistory, TagClassifier):
         clips = self._clips(X, targets.Y)
         split = all_clips(len(clips))
         rng = random_generator(self.random_state)
-        interrupted = self._train(rng, clips, split, fresh=first, max_epochs=1)
-        self._warn_if_interrupted(interrupted, f" in epoch {self.n_iter_ + 1}")
+        result = self._train(rng, clips, split, fresh=first, max_epochs=1)
+        self._warn_if_interrupted(result.interrupted, f" in epoch {self.n_iter_ + 1}")
         return self
 
     # Before training
@@ -255,8 +257,8 @@ class GradientTagger(EpochHistory, TagClassifier):
         *,
         fresh: bool,
         max_epochs: int | None = None,
-    ) -> bool:
-        """Train the members, afresh or further; returns whether that was interrupted."""
+    ) -> "Result":
+        """Train the members, afresh or further; returns the first one's result."""
         architecture = self._architecture()
         if fresh:
             members = [self._fresh_member(architecture, rng, clips, rows) for rows in split.rows]
@@ -275,7 +277,7 @@ class GradientTagger(EpochHistory, TagClassifier):
         if score is not None:
             score.write_aucs(results)
         self._keep(results)
-        return results[0].interrupted
+        return results[0]
 
     def _fresh_member(
         self, architecture: Architecture, rng: Rng, clips: ClipTable, rows: Ids

@@ -1,17 +1,30 @@
 """What happened in training, epoch by epoch: attributes that estimators have in common."""
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from harmonium.arrays import Arrays
-from harmonium.errors import TrainingInterrupted
+from harmonium.errors import TrainingInterrupted, TrainingWarning
 from harmonium.estimators.model_files import typed_array
 
 if TYPE_CHECKING:
     from harmonium.rbm.training import Result
+
+DIVERGED = 3 * np.log(0.5)  # log-likelihood per tag: three times as bad as tossing coins
+RISING = 20  # epochs; a score that was best in the last ones may still have risen
+ENDED = "Training ended after max_epochs"
+
+
+@contextmanager
+def content_with_max_epochs() -> Iterator[None]:
+    """No warning about training that ``max_epochs`` ends."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", ENDED)
+        yield
 
 
 class EpochHistory:
@@ -68,5 +81,33 @@ class EpochHistory:
                 f"Training was interrupted{when}; the best parameters so far, those of {kept}, are "
                 "kept.",
                 TrainingInterrupted,
+                stacklevel=3,
+            )
+
+    def _warn_if_not_converged(self, result: "Result", *, stops_early: bool) -> None:
+        """Warn the caller of ``fit``, which calls this.
+
+        With ``stops_early``, the best epoch should come well before the last.
+        """
+        if result.interrupted or not result.best_epoch:
+            return
+        proxies = result.history.log_likelihood
+        n_epochs = len(proxies)
+        if proxies[result.best_epoch - 1] < DIVERGED:
+            warnings.warn(
+                "Training diverged: it gives the tags of its own clips lower probabilities than "
+                "tossing coins would. Use a smaller learning_rate, or scale the features "
+                "(scale_features='standard').",
+                TrainingWarning,
+                stacklevel=3,
+            )
+        elif stops_early and not result.stopped and result.best_epoch > n_epochs - RISING:
+            from sklearn.exceptions import ConvergenceWarning
+
+            warnings.warn(
+                f"{ENDED}={n_epochs} while the validation "
+                f"{self._score_label} may still have risen: it was best in epoch "
+                f"{result.best_epoch}. Raise max_epochs, or learning_rate.",
+                ConvergenceWarning,
                 stacklevel=3,
             )

@@ -145,14 +145,6 @@ class SVMTagger(LinearTagger):
             self.thresholds_ = self._matching_thresholds(X_valid, Y_valid)
         return self
 
-    def decision_function(self, X: Any) -> Floats:
-        """Scores for ranking: above 0 on the positive side of a tag's hyperplane.
-
-        Shape (n_clips, n_tags), or (n_clips,) for one-dimensional labels.
-        """
-        scores = self._scores(self._features(X))
-        return scores[:, 0] if self._one_column else scores
-
     def _scores(self, X: Floats) -> Floats:
         return self._params.scores(X).astype(np.float32)
 

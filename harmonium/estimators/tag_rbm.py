@@ -175,6 +175,7 @@ class TagRBM(LikelihoodParameters, EpochHistory, StoredEstimator, BaseEstimator)
         self._extend_history(result)
         self._params = numpy_params(result.params)
         self._warn_if_interrupted(result.interrupted, f" in epoch {self.n_iter_ + 1}")
+        self._warn_if_not_converged(result, stops_early=score is not None)
         return self
 
     def complete(self, Y: Any) -> Floats:

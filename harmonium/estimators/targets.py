@@ -136,6 +136,11 @@ def tag_names(y: Any) -> NDArray[Any] | None:
 
 def _matrix(y: Any, name: str, *, soft: bool) -> Floats:
     """``y`` as a float32 matrix of 0, 1 and NaN, or with ``soft`` of probabilities and NaN."""
+    if np.ndim(y) == 2 and np.shape(y)[1] == 0:
+        raise DataError(
+            f"{name} has no tags: it must have at least one column, or at least one tag in its "
+            f"lists. Got the shape {np.shape(y)}."
+        )
     Y = check_array(
         y, ensure_all_finite="allow-nan", dtype=np.float32, input_name=name, accept_sparse="csr"
     )
@@ -192,6 +197,8 @@ def _is_column(y: Any) -> bool:
 def _two_classes(y: Any) -> NDArray[Any]:
     """The classes among one-dimensional labels, as scikit-learn's binary classifiers take them."""
     y = np.asarray(y)
+    if not y.size:
+        raise DataError("y is empty: it must have a label, or a list of tags, for each clip.")
     assert_all_finite(y, input_name="y")
     check_classification_targets(y)
     kind = type_of_target(y, input_name="y")

@@ -21,6 +21,7 @@ from harmonium import __version__
 from harmonium.arrays import Floats, Places
 from harmonium.engine import Runner, TaskOutcome
 from harmonium.errors import DataError, HarmoniumError
+from harmonium.estimators.history import content_with_max_epochs
 from harmonium.evaluation import auc_per_tag, grouped_folds
 from harmonium.experiments.datasets import PreparedDataset, load_dataset
 from harmonium.experiments.judging import judge, validation_score
@@ -213,7 +214,8 @@ def _fit(
         options["eval_set"] = (X[split.valid], data.Y[split.valid])
     if run.estimator == "SVMTagger" and run.smoothing is None:
         options["counts"] = data.counts[train]
-    model.fit(X[train], targets[train], **options)
+    with content_with_max_epochs():  # of the recipe
+        model.fit(X[train], targets[train], **options)
 
 
 def _fit_stacked(

@@ -89,6 +89,7 @@ class Result(NamedTuple):
     history: History
     best_epoch: int  # counted from 1; 0 if no epoch was finished
     interrupted: bool
+    stopped: bool  # because its score had not risen for long enough
 
 
 class Stack(NamedTuple):
@@ -310,6 +311,7 @@ class _Selection:
                 history=history,
                 best_epoch=int(self._best_epoch[number]),
                 interrupted=interrupted,
+                stopped=not self.running[number],
             )
             for number, history in enumerate(self.histories)
         ]

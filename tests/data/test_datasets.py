@@ -504,6 +504,18 @@ def test_text_attributes_are_left_out_with_a_warning(own):
     assert data.features.shape == (4, 5)
 
 
+def test_a_label_with_an_escaped_quotation_mark_in_both_files_as_delicious_has_them(own):
+    path = own / "mulan" / "words"
+    for file, old, new in (
+        ("words.arff", "@attribute a ", r"@attribute '80\'s' "),
+        ("words.xml", '"a"', r'"80\'s"'),
+    ):
+        text = (path / file).read_text()
+        assert old in text
+        (path / file).write_text(text.replace(old, new))
+    assert datasets.load("mulan:words", own).counts.tags.to_list() == ["b", "80's"]
+
+
 def test_a_mulan_set_needs_a_feature(own):
     path = own / "mulan" / "words" / "words.arff"
     path.write_text("@relation x\n@attribute a {0,1}\n@attribute b {0,1}\n@data\n0,1\n")

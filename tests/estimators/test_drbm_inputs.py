@@ -366,7 +366,7 @@ def test_a_tag_without_a_known_label_is_numbered(train):
         (np.r_[np.nan, np.ones(299)], "y contains NaN"),
         (None, "the target y is None"),
         (np.zeros((300, 2, 2)), "dim 3"),
-        (np.zeros((300, 0)), r"0 feature\(s\)"),
+        (np.zeros((300, 0)), r"y has no tags: .* shape \(300, 0\)"),
         (5, "got scalar array"),
     ],
 )
@@ -439,3 +439,17 @@ def test_features_that_cannot_be_used(train, fitted, change, message, use):
     """scikit-learn's own checks have more of them, for fit and predict."""
     with pytest.raises((ValueError, TypeError), match=message):
         USES_OF_FEATURES[use](fitted, train, change(train.X))
+
+
+@pytest.mark.parametrize(
+    ("labels", "message"),
+    [
+        ([[]] * 300, "at least one tag in its lists"),
+        (pl.DataFrame(), "y has no tags"),
+        ([], "y is empty"),
+    ],
+    ids=["empty lists", "empty frame", "empty"],
+)
+def test_labels_without_a_tag_are_refused_as_such(train, labels, message):
+    with pytest.raises(DataError, match=message):
+        quick().fit(train.X, labels)

@@ -5,15 +5,17 @@ import os
 import signal
 import subprocess
 import sys
+import warnings
 
 import joblib
 import numpy as np
 import pytest
 from places import HELPERS, PROJECT
+from sklearn.exceptions import ConvergenceWarning
 from tagging_data import fingerprint, quick
 
-from harmonium import MLPTagger
-from harmonium.errors import DataError, HarmoniumError, TrainingInterrupted
+from harmonium import DiscriminativeRBM, GenerativeRBM, LogisticTagger, MLPTagger, TagRBM
+from harmonium.errors import DataError, HarmoniumError, TrainingInterrupted, TrainingWarning
 from harmonium.estimators import early_stopping, trainer
 
 CUT = 60  # clips per call of partial_fit
@@ -209,6 +211,34 @@ def test_an_interrupt_in_the_first_epoch_leaves_a_model_that_works(
     assert (model.n_iter_, model.best_epoch_) == (0, 0)
     start = model.predict_proba(held_out.X).mean(axis=0)  # about the base rate of each tag
     np.testing.assert_allclose(start, train.Y.mean(axis=0), atol=0.05)
+
+
+def test_too_few_epochs_are_told_in_scikit_learn_s_way(train, held_out):
+    with pytest.warns(ConvergenceWarning, match=r"max_epochs=3 .* best in epoch [1-3]\. Raise"):
+        quick(max_epochs=3).fit(*train, eval_set=held_out)
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [{"patience": 1}, {"schedule": "cosine"}, {"validation_fraction": 0}],
+    ids=["stopped", "planned", "nothing to stop by"],
+)
+def test_no_warning_where_the_last_epoch_is_as_it_should_be(train, settings):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        quick(**{"max_epochs": 60, **settings}).fit(*train)
+
+
+@pytest.mark.parametrize("kind", [DiscriminativeRBM, MLPTagger, LogisticTagger, GenerativeRBM])
+def test_training_that_diverged_is_told(kind, train):
+    model = kind(learning_rate=1e6, max_epochs=5, random_state=0)
+    with pytest.warns(TrainingWarning, match=r"diverged.* smaller learning_rate"):
+        model.fit(*train)
+
+
+def test_training_of_a_model_of_tags_alone_that_diverged_is_told(train):
+    with pytest.warns(TrainingWarning, match="diverged"):
+        TagRBM(8, learning_rate=1e6, max_epochs=5, random_state=0).fit(train.Y)
 
 
 class TestVerbose:

@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+from scipy.special import expit
 from sklearn.base import clone
 from sklearn.pipeline import make_pipeline
 from tagging_data import N_FEATURES, N_TAGS, quick
@@ -41,6 +42,33 @@ every_model = pytest.mark.parametrize("model", [*SOLVED, *NETWORKS], ids=name_of
 def scores(model: Any, X: Any) -> Any:
     use = getattr(model, "predict_proba", None) or model.decision_function
     return use(X)
+
+
+@every_model
+def test_log_odds_and_log_probabilities_say_what_the_probabilities_say(model, train):
+    fitted = clone(model).fit(*train)
+    odds = fitted.decision_function(train.X)
+    assert odds.shape == train.Y.shape
+    if not hasattr(fitted, "predict_proba"):
+        assert not hasattr(fitted, "predict_log_proba")
+        return
+    P = fitted.predict_proba(train.X)
+    np.testing.assert_allclose(expit(odds), P, atol=1e-6)
+    np.testing.assert_allclose(np.exp(fitted.predict_log_proba(train.X)), P, rtol=1e-5)
+    column = clone(model).fit(train.X, train.Y[:, 0])
+    assert column.decision_function(train.X).shape == (300,)
+    assert column.predict_log_proba(train.X).shape == (300, 2)
+
+
+@pytest.mark.filterwarnings("error")
+def test_probabilities_of_0_and_1_have_finite_logarithms(train, monkeypatch):
+    model = clone(SOLVED[0]).fit(*train)
+    certain = np.tile(np.array([0, 1, 1e-30, 0.5], np.float32), (300, 1))
+    monkeypatch.setattr(model, "_scores", lambda X: certain)
+    odds = model.decision_function(train.X)[0]
+    assert np.isfinite(odds).all()
+    assert odds[0] < odds[2] < odds[3] == 0 < odds[1]
+    assert np.isfinite(model.predict_log_proba(train.X)).all()
 
 
 class TestAModelOfFrames:

@@ -107,7 +107,7 @@ def _label_names(path: Path) -> list[str]:
         names = []
         for element in elements:
             if element.tag.split("}")[-1] == "label":
-                names.append(element.attrib["name"])
+                names.append(_unescaped(element.attrib["name"]))
     if not names or len(set(names)) != len(names):
         raise DataError(f"{path} must hold <label name=...> elements with different names.")
     return names
@@ -192,9 +192,14 @@ def read_arff(path: Path) -> ArffTable:
     return ArffTable(attributes, rows.astype(np.float32))
 
 
+def _unescaped(name: str) -> str:
+    """Without the backslashes before quotation marks, which ARFF and Mulan's XML files have."""
+    return re.sub(r"\\(.)", r"\1", name)
+
+
 def _attribute(name: str, kind: str | Sequence[str]) -> Attribute:
     """An attribute as the reader gives it."""
-    name = re.sub(r"\\(.)", r"\1", name)  # the reader leaves the backslash before a quotation mark
+    name = _unescaped(name)
     if kind == "STRING":
         return Attribute(name, "text")
     if isinstance(kind, str):

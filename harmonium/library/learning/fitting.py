@@ -201,15 +201,18 @@ class FitTask(NamedTuple):
 def fit_one(task: FitTask) -> DiscriminativeRBM:
     """Fit a model, in this process or in another."""
     enable_jax_cache()
+    from harmonium.estimators.history import content_with_max_epochs
     from harmonium.estimators.networks import DiscriminativeRBM
 
     examples, chosen = task.examples, task.hyperparameters
-    model = DiscriminativeRBM(**asdict(task.parameters)).fit(
-        examples.inputs(chosen),
-        examples.targets(chosen),
-        groups=examples.groups,
-        eval_y=examples.Y,
-    )
+    model = DiscriminativeRBM(**asdict(task.parameters))
+    with content_with_max_epochs():  # they are chosen here, and users cannot change them
+        model.fit(
+            examples.inputs(chosen),
+            examples.targets(chosen),
+            groups=examples.groups,
+            eval_y=examples.Y,
+        )
     if not hasattr(model, "folds_"):
         raise DataError(
             "No tag can be judged: the tracks with it, or those without it, are all by one artist "
