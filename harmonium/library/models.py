@@ -146,7 +146,6 @@ def _given_tags(library: Library, model: StoredModel, steps: Steps) -> dict[str,
     nowhere = np.empty(0, np.intp)
     given = {}
     for tag in TagTable.of_library(library, model).predicted:
-        mask = tag.holding(steps[tag.place], nowhere, nowhere)
-        if mask is not None:
-            given[tag.name] = mask
+        given[tag.name] = np.empty(steps.shape[1], bool)
+        tag.holding(steps[tag.place], nowhere, nowhere, out=given[tag.name])
     return given

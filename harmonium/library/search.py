@@ -21,7 +21,7 @@ and of the probabilities of learnt tags, each standardised over the library.
 """
 
 import re
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import reduce
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
@@ -32,7 +32,7 @@ from numpy.typing import NDArray
 from harmonium.arrays import Floats, Ids, Mask, Places
 from harmonium.data.tag_names import AUDIO_FEATURES, normalise_tag
 from harmonium.errors import DataError, UnknownTagError, did_you_mean
-from harmonium.library.model.tag_table import Tag, TagTable, quoted, unknown_tag
+from harmonium.library.model.tag_table import TagTable, quoted, unknown_tag
 from harmonium.library.store.predictions import MISSING, STEP, Steps, places_in, unpacked
 
 if TYPE_CHECKING:
@@ -412,7 +412,8 @@ def rank(
         tag = table[name]
         if name in columns and not tag.predicted:  # an audio feature
             tag = replace(tag, threshold=MUCH, hidden=False)
-        holding[name] = _holding(tag, steps.get(name), yes, [no, *instead], len(ids))
+        holding[name] = np.empty(len(ids), bool)
+        tag.holding(steps.get(name), yes, np.concatenate([no, *instead]), out=holding[name])
         own.setdefault(name, np.zeros(len(ids), np.float32))
         mixed[name] = own[name].copy()
         mixed[name][no], mixed[name][yes] = 0, 1
@@ -451,14 +452,6 @@ def rank(
         features=features,
         people_only=[name for name in names if name not in columns],
     )
-
-
-def _holding(
-    tag: Tag, steps: Steps | None, yes: Places, no: Sequence[Places], n_tracks: int
-) -> Mask:
-    """Which tracks have a tag, (n,)."""
-    mask = tag.holding(steps, yes, np.concatenate(no))
-    return _mask(yes, n_tracks) if mask is None else mask
 
 
 def _sources(

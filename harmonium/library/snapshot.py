@@ -32,7 +32,6 @@ from harmonium.library.search import (
     aligned,
     feature_column,
     parse,
-    places_of,
     rank,
     similarities,
     similarity_matrix,
@@ -602,26 +601,39 @@ class Holding:
     def of(cls, snapshot: Snapshot) -> "Holding":
         """That of a state of a library."""
         ids, verdicts, table = snapshot.ids, snapshot.verdicts, snapshot.tags
-        rows, known = places_in(snapshot.predictions.ids, ids)
-        matrix = np.zeros((len(table.predicted), len(ids)), bool)
-        for row, tag in enumerate(table.predicted):
-            steps = aligned(snapshot.predictions.steps[tag.place], rows, known)
-            agreed = verdicts.agreement(tag.name)
-            no = [agreed.no]
-            no += [verdicts.agreement(name).yes for name in table.synonyms_of(tag.name)]
-            yes_places = places_of(agreed.yes, ids)
-            matrix[row] = tag.holding(steps, yes_places, places_of(np.concatenate(no), ids))
-        _, present = places_in(ids, verdicts.tracks)
-        names = tuple(tag.name for tag in table.predicted)
-        return cls(ids, names, matrix, verdicts.holds & present, verdicts)
+        predicted, known = places_in(snapshot.predictions.ids, ids)
+        judged, present = places_in(ids, verdicts.tracks)
+        yes = verdicts.holds & present
+        no = ~verdicts.holds & present
+        matrix = np.empty((len(table.predicted), len(ids)), bool)
+        for out, tag in zip(matrix, table.predicted, strict=True):
+            rows = verdicts.rows(tag.name)
+            given = rows[yes[rows]]
+            denied = [rows[no[rows]]]
+            for synonym in table.synonyms_of(tag.name):
+                rows = verdicts.rows(synonym)
+                denied.append(rows[yes[rows]])
+            steps = aligned(snapshot.predictions.steps[tag.place], predicted, known)
+            tag.holding(steps, judged[given], judged[np.concatenate(denied)], out=out)
+        return cls(
+            ids=ids,
+            predicted=tuple(tag.name for tag in table.predicted),
+            matrix=matrix,
+            by_people=yes,
+            verdicts=verdicts,
+        )
 
     def counts(self, ids: Ids) -> dict[str, int]:
         """Tag → how many of these tracks have it."""
         ids = np.sort(ids)
         chosen = places_in(ids, self.ids)[1]
         by_people = self._count_people(places_in(ids, self.verdicts.tracks)[1])
-        predicted = [int(np.count_nonzero(row & chosen)) for row in self.matrix]
-        return by_people | dict(zip(self.predicted, predicted, strict=True))
+        here = np.empty_like(chosen)
+        counts = {}
+        for name, holds in zip(self.predicted, self.matrix, strict=True):
+            np.logical_and(holds, chosen, out=here)
+            counts[name] = int(np.count_nonzero(here))
+        return by_people | counts
 
     @cached_property
     def people(self) -> dict[str, int]:

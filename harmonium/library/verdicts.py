@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
 MIN_SHARE = 0.2  # with up to five people on a track, one of them is enough for a tag
 MAX_TOUCHED = 5_000  # if a change touched more tracks, all are judged again
+_NOWHERE: Places = np.empty(0, np.intp)
 REVIEW = "review"  # the command for answers to questions: a track's other tags stay unknown
 
 
@@ -330,9 +331,13 @@ class VerdictTable:
 
     def agreement(self, name: str) -> Agreement:
         """The tracks where people agree on a tag."""
-        rows = self._rows_by_name.get(self.tree.canonical(name), np.empty(0, np.intp))
+        rows = self.rows(name)
         holds = self.holds[rows]
         return Agreement(yes=self.tracks[rows[holds]], no=self.tracks[rows[~holds]])
+
+    def rows(self, name: str) -> Places:
+        """The rows of a tag, ascending."""
+        return self._rows_by_name.get(self.tree.canonical(name), _NOWHERE)
 
     def of_track(self, track_id: int) -> dict[str, bool]:
         """Tag → whether it holds, the most mentioned tags first."""
@@ -349,6 +354,8 @@ class VerdictTable:
 
     @cached_property
     def _rows_by_name(self) -> dict[str, Places]:
-        order = np.argsort(self.tags, kind="stable")
+        # a stable sort of small integers takes a tenth of the time
+        tags = self.tags.astype(np.min_scalar_type(len(self.names)))
+        order = np.argsort(tags, kind="stable")
         ends = np.searchsorted(self.tags[order], np.arange(1, len(self.names)))
         return dict(zip(self.names, np.split(order, ends), strict=False))

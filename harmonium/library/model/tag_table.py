@@ -85,14 +85,23 @@ class Tag:
     """A tag of a library, and what is known about it."""
 
     name: str  # normalised
-    spelling: str  # as it is shown and written
-    kind: str  # genre, mood, instrument, voice, era, sound, own, or none
+    facts: TagFacts = field(repr=False, compare=False)
     owner: Owner  # learnt here, of the built-in model, or people's alone
     learnt: frozenset[Source] = frozenset()  # what the model learnt it from; empty: it has not
     column: int | None = None  # the place of its predictions; None if there are none
     hidden: bool = False  # a person has hidden it
     threshold: float | None = None  # the model gives it from this probability on; None: never
     evidence: Evidence | None = field(default=None, repr=False, compare=False)
+
+    @property
+    def spelling(self) -> str:
+        """As it is shown and written."""
+        return self.facts.spellings.get(self.name, self.name)
+
+    @property
+    def kind(self) -> str:
+        """Genre, mood, instrument, voice, era, sound, own, or none."""
+        return kind_of(self.name, self.facts.kinds)
 
     @property
     def place(self) -> int:
@@ -145,8 +154,8 @@ class Tag:
             return said
         return self.predicted and not synonym_given and self.reached(probability)
 
-    def holding(self, steps: Steps | None, yes: Places, no: Places) -> Mask | None:
-        """`holds` for many tracks at once, (n,); None if it is only for those at ``yes``.
+    def holding(self, steps: Steps | None, yes: Places, no: Places, out: Mask) -> None:
+        """`holds` for many tracks at once, written into ``out`` (n,).
 
         Parameters
         ----------
@@ -155,11 +164,12 @@ class Tag:
             agree that it does not or gave a synonym instead
         """
         if steps is None or self.threshold is None or self.hidden:
-            return None
-        mask = (steps >= packed_number(self.threshold)) & (steps != MISSING)
-        mask[no] = False
-        mask[yes] = True
-        return mask
+            out[:] = False
+        else:
+            np.greater_equal(steps, packed_number(self.threshold), out=out)
+            out[steps == MISSING] = False
+            out[no] = False
+        out[yes] = True
 
     def precision_from(self, probability: float) -> float | None:
         """The share of held-out tracks of at least this probability that have the tag.
@@ -272,6 +282,11 @@ class LibraryTagFacts:
     def __init__(self, library: Library) -> None:
         self._library = library
 
+    def read(self) -> None:
+        """Read all of them now."""
+        for fact in ("used", "hidden", "renamed", "spellings", "words", "kinds"):
+            getattr(self, fact)
+
     @cached_property
     def used(self) -> frozenset[str]:
         """Every tag that people ever gave, and the genres above them in the library's tree."""
@@ -336,11 +351,9 @@ class TagTable:
         All of it is read at once, so that the table outlives the open library.
         """
         model = model or library.models.current() or NO_MODEL
-        table = cls(model, LibraryTagFacts(library), evidence_of(library, model))
-        for name in table.names:
-            table[name]
-        table.synonyms  # noqa: B018
-        return table
+        facts = LibraryTagFacts(library)
+        facts.read()
+        return cls(model, facts, evidence_of(library, model))
 
     @classmethod
     def of_builtin(cls) -> TagTable:
@@ -386,8 +399,7 @@ class TagTable:
             threshold = None
         return Tag(
             name=name,
-            spelling=self.facts.spellings.get(name, name),
-            kind=kind_of(name, self.facts.kinds),
+            facts=self.facts,
             owner=owner,
             learnt=learnt,
             column=column,

@@ -72,7 +72,7 @@ class ModelPredictions(NamedTuple):
     """What a model says about tracks."""
 
     ids: Ids  # (n,) ascending
-    steps: Steps  # (n_tags, n) as stored
+    steps: Steps  # (n_tags, n) as stored; those of a tag are side by side in memory
 
     def mean(self, tag: int) -> float:
         """How common a tag is."""
@@ -239,7 +239,8 @@ def _assembled(blocks: Blocks, tags: Sequence[int], ids: Ids | None) -> ModelPre
             if (tag, block) in blocks:
                 steps[row, begin:end] = blocks[tag, block][places]
     known = steps[0] != MISSING if len(tags) else np.zeros(len(numbers), bool)
-    return ModelPredictions(numbers[known], steps[:, known])
+    # compress keeps a tag's predictions side by side in memory; steps[:, known] would not
+    return ModelPredictions(numbers[known], np.compress(known, steps, axis=1))
 
 
 def _complete(predictions: ModelPredictions, tags: Sequence[int], completed: Sequence[Any]) -> None:

@@ -43,6 +43,13 @@ def test_the_last_model_is_used_whatever_the_clock_said_or_the_one_chosen(librar
 # Predictions
 
 
+def test_the_predictions_of_a_tag_are_side_by_side_in_memory(library):
+    model = library.models.add(a_model())
+    for ids in ([1, 3, 2 * BLOCK], [2]):  # with gaps between them
+        library.predictions.put(model, ids, np.full((len(ids), 3), 0.5))
+        assert library.predictions.matrix(model).steps.flags.c_contiguous
+
+
 def test_predictions_of_any_tracks_in_any_order(library):
     model = library.models.add(a_model())
     rng = np.random.default_rng(1)
