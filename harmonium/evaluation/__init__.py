@@ -1,5 +1,10 @@
 """How models are judged: metrics, folds, significance. See docs/evaluation.md."""
 
+from harmonium.evaluation.decisions import DecisionScores as DecisionScores
+from harmonium.evaluation.decisions import coverage_error_per_clip as coverage_error_per_clip
+from harmonium.evaluation.decisions import evaluate_decisions as evaluate_decisions
+from harmonium.evaluation.decisions import f1_per_tag as f1_per_tag
+from harmonium.evaluation.decisions import ranking_precision_per_clip as ranking_precision_per_clip
 from harmonium.evaluation.folds import FoldReport as FoldReport
 from harmonium.evaluation.folds import GroupedTagKFold as GroupedTagKFold
 from harmonium.evaluation.folds import Split as Split

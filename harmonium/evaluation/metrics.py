@@ -12,13 +12,16 @@ Conventions, the same in every metric:
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from harmonium.arrays import Doubles, Integers, Mask, Numbers
 from harmonium.errors import DataError
+
+Metric: TypeAlias = Callable[[Mask, Doubles], float]
+"""Of the labels (n,) and the scores (n,) of the clips of one tag whose label is known."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -213,7 +216,7 @@ def auc_per_tag(Y: ArrayLike, S: ArrayLike) -> MetricResult:
         n_in_order = (n_below + n_below_or_equal) / 2
         return float(n_in_order / (len(positives) * len(negatives)))
 
-    return _per_tag(labels, scores, reasons, auc)
+    return per_tag(labels, scores, reasons, auc)
 
 
 def expected_auc_per_tag(Y: ArrayLike, S: ArrayLike) -> MetricResult:
@@ -279,7 +282,7 @@ def average_precision_per_tag(Y: ArrayLike, S: ArrayLike) -> MetricResult:
         n_all = len(s) - np.searchsorted(np.sort(s), positives)
         return float(np.mean(n_positives / n_all))
 
-    return _per_tag(labels, scores, labels.undefined(needs_positive=True), average_precision)
+    return per_tag(labels, scores, labels.undefined(needs_positive=True), average_precision)
 
 
 def precision_at_k_per_tag(Y: ArrayLike, S: ArrayLike, *, k: int = 10) -> MetricResult:
@@ -300,7 +303,7 @@ def precision_at_k_per_tag(Y: ArrayLike, S: ArrayLike, *, k: int = 10) -> Metric
         is_tied = s == kth  # of which a fair share is taken
         return float(y[is_above].sum() + (k - is_above.sum()) * y[is_tied].mean()) / k
 
-    return _per_tag(labels, scores, reasons, precision)
+    return per_tag(labels, scores, reasons, precision)
 
 
 def precision_at_k_per_clip(Y: ArrayLike, S: ArrayLike, *, k: int = 3) -> MetricResult:
@@ -314,11 +317,11 @@ def precision_at_k_per_clip(Y: ArrayLike, S: ArrayLike, *, k: int = 3) -> Metric
     return precision_at_k_per_tag(np.asarray(Y).T, np.asarray(S).T, k=k)
 
 
-def _per_tag(
+def per_tag(
     labels: Ternary,
     scores: Numbers,
     reasons: dict[int, str],
-    metric: Callable[[Mask, Doubles], float],
+    metric: Metric,
 ) -> MetricResult:
     """The metric of labels (n,) and scores (n,) of the known clips of each tag without a reason."""
     values = np.full(scores.shape[1], np.nan)
@@ -442,8 +445,6 @@ def _checked_probabilities(Y: ArrayLike, S: ArrayLike) -> tuple[Ternary, Numbers
     return labels, scores
 
 
-def _per_tag_of_probabilities(
-    Y: ArrayLike, S: ArrayLike, metric: Callable[[Mask, Doubles], float]
-) -> MetricResult:
+def _per_tag_of_probabilities(Y: ArrayLike, S: ArrayLike, metric: Metric) -> MetricResult:
     labels, scores = _checked_probabilities(Y, S)
-    return _per_tag(labels, scores, labels.undefined(), metric)
+    return per_tag(labels, scores, labels.undefined(), metric)

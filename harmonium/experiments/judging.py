@@ -7,6 +7,7 @@ The answers are judged on the other tags.
 """
 
 from collections.abc import Sequence
+from dataclasses import asdict
 from typing import Any, NamedTuple, cast
 
 import numpy as np
@@ -17,12 +18,15 @@ from harmonium.evaluation import (
     MetricResult,
     auc_per_clip,
     auc_per_tag,
+    coverage_error_per_clip,
+    evaluate_decisions,
     precision_at_k_per_clip,
+    ranking_precision_per_clip,
     reliability,
 )
 from harmonium.evaluation.metrics import are_probabilities
 from harmonium.experiments.models import CrossFitted, Model, mean_of_members, predict
-from harmonium.experiments.plan import CLIP_MEASURES
+from harmonium.experiments.plan import MEASURES
 from harmonium.experiments.recipe import ONE, Known
 
 
@@ -81,26 +85,41 @@ def plain_and_corrected(model: Model, X: Floats, asked: Questions) -> tuple[Floa
 def judge(model: Model, X: Floats, Y: Floats, known: Known, seed: Sequence[int]) -> dict[str, Any]:
     """The measures of a model on some clips, by name; None if one is not defined.
 
-    "auc" is a list by tag, the others are means over clips. A clip that is asked about several
+    "auc" is a list by tag; decisions are those of all questions; the others are means over clips.
+    A clip that is asked about several
     times counts as one, with the mean of its questions. "reliability" exists for probabilities:
     numbers, sums of probabilities and positives by bin, before and after the model's correction.
     """
     asked = questions(Y, known, seed)
     plain, scores = plain_and_corrected(model, X, asked)
     aucs = auc_per_tag(asked.asked, scores).values.tolist()
-    of_clips = (
-        auc_per_clip(asked.asked, scores),
-        precision_at_k_per_clip(asked.asked, scores, k=3),
-    )
+    by_clip = {
+        "clip_auc": auc_per_clip(asked.asked, scores),
+        "clip_precision_at_3": precision_at_k_per_clip(asked.asked, scores, k=3),
+        "coverage_error": coverage_error_per_clip(asked.asked, scores),
+        "ranking_precision": ranking_precision_per_clip(asked.asked, scores),
+    }
+    decisions = asdict(evaluate_decisions(asked.asked, scores >= thresholds(model, scores)))
     measures: dict[str, Any] = {"auc": [None if np.isnan(auc) else auc for auc in aucs]}
-    for name, result in zip(CLIP_MEASURES, of_clips, strict=True):
-        measures[name] = _mean_over_clips(asked.clips, result)
+    for name in MEASURES:
+        if name in by_clip:
+            measures[name] = _mean_over_clips(asked.clips, by_clip[name])
+        else:
+            measures[name] = None if np.isnan(decisions[name]) else decisions[name]
     if are_probabilities(plain):
         measures["reliability"] = {
             "plain": _reliability_lists(asked.asked, plain),
             "corrected": _reliability_lists(asked.asked, scores),
         }
     return measures
+
+
+def thresholds(model: Model, scores: Floats) -> Any:
+    """Where a model says yes: its own thresholds; without such, p = 0.5 or a score of 0."""
+    own = getattr(model, "thresholds_", None)
+    if own is not None:
+        return own
+    return 0.5 if are_probabilities(scores) else 0.0
 
 
 def _reliability_lists(labels: Floats, scores: Floats) -> list[list[float]]:

@@ -9,6 +9,7 @@ from typing import Any, Protocol, cast
 import numpy as np
 
 from harmonium.arrays import Floats, Places
+from harmonium.estimators.validation import matching_thresholds
 from harmonium.evaluation.metrics import are_probabilities
 from harmonium.experiments.plan import Run
 from harmonium.experiments.recipe import SKLEARN, model_class
@@ -92,6 +93,8 @@ class CrossFitted:
             member.fit(X[~held_out], y[~held_out], (X[held_out], eval_y[held_out]), **more_to_train)
             self.members.append(member)
             self.held_out_[held_out] = predict(member, X[held_out])
+        if are_probabilities(self.held_out_):
+            self.thresholds_ = matching_thresholds(eval_y, self.held_out_)
         if self.refit:
             model = self.make()
             model.fit(X, y, **more)

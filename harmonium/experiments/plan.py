@@ -128,6 +128,15 @@ def ways_to_test(inference: Sequence[str], known: Iterable[Known]) -> list[WayTo
 
 
 CLIP_MEASURES = ("clip_auc", "clip_precision_at_3")  # means over clips, for the tags not observed
+SET_MEASURES = (  # of decisions by thresholds, and of the order of a clip's tags
+    "macro_f1",
+    "micro_f1",
+    "hamming_loss",
+    "subset_accuracy",
+    "coverage_error",
+    "ranking_precision",
+)
+MEASURES = (*CLIP_MEASURES, *SET_MEASURES)
 
 Results = Mapping[str, Mapping[str, Any]]  # run key -> the result of the run
 

@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
-from sklearn.metrics import roc_auc_score
+from sklearn.metrics import label_ranking_average_precision_score, roc_auc_score
 
 from harmonium.estimators import CooccurrenceTagger
-from harmonium.evaluation import auc_per_tag
+from harmonium.evaluation import auc_per_tag, evaluate_decisions
 from harmonium.experiments.judging import judge, questions, validation_score
 from harmonium.experiments.recipe import ONE
 
@@ -64,6 +64,17 @@ def test_measures_within_clips_are_means_over_questions_then_over_clips(complete
     measures = judge(model, X, labels, ONE, (0,))
     assert measures["clip_auc"] == pytest.approx(np.nanmean(aucs))
     assert measures["clip_precision_at_3"] == pytest.approx(np.mean(precisions))
+
+
+def test_decisions_are_those_of_the_model_s_own_thresholds(completer):
+    model, X, labels = completer
+    measures = judge(model, X, labels, 0.0, (0,))
+    expected = evaluate_decisions(labels, model.predict(X))
+    assert measures["micro_f1"] == pytest.approx(expected.micro_f1)
+    assert measures["subset_accuracy"] == pytest.approx(expected.subset_accuracy)
+    P = model.predict_proba(X)
+    lrap = label_ranking_average_precision_score(labels, P)
+    assert measures["ranking_precision"] == pytest.approx(lrap)
 
 
 def test_the_validation_score_is_the_mean_over_the_ways_of_asking(completer):

@@ -282,6 +282,19 @@ def test_calibration_of_the_models_that_give_probabilities(tmp_path):
     assert (folder / "report" / "figures" / "reliability.svg").stat().st_size > 1000
 
 
+def test_decisions_and_rankings_of_the_models_that_were_judged_by_them(tmp_path):
+    folder = fabricate(tmp_path, TWO_MODELS.replace("[false, true]", "[false]"), by_hand)
+
+    def add(line):
+        if line["run"]["model"] == "DRBM":
+            means = {"macro_f1": 0.5, "micro_f1": 0.6, "hamming_loss": 0.1, "subset_accuracy": None}
+            line["tests"][0] |= means | {"coverage_error": 2.345, "ranking_precision": 0.875}
+
+    change_lines(folder, add)
+    row = ["emotify", "DRBM", "50.0", "60.0", "10.0", "—", "2.35", "87.5"]
+    assert rows(table_of(build_report(folder), "sets")) == [row]
+
+
 class TestUnfinished:
     def test_finished_folds_are_shown_beside_what_is_missing(self, tmp_path):
         def wanted(run):

@@ -23,7 +23,7 @@ from harmonium.experiments.report.formats import terminal_table as terminal_tabl
 from harmonium.experiments.report.forms import FORMS
 from harmonium.experiments.report.items import Bold, Items, Picture, Table
 from harmonium.experiments.report.numbers import Summary, summarise
-from harmonium.experiments.report.quality import reliability_items, times_table
+from harmonium.experiments.report.quality import reliability_items, sets_table, times_table
 from harmonium.experiments.report.search import settings_table
 from harmonium.experiments.results import read_results
 
@@ -62,6 +62,7 @@ def _items(summary: Summary) -> Items:
     items = FORMS[form](summary) + reliability_items(summary)
     if form != "search":
         items.append(settings_table(summary))
+    items.append(sets_table(summary))
     items.append(times_table(summary))
     return [item for item in items if not _is_empty(item)]
 

@@ -14,7 +14,7 @@ from harmonium.arrays import Doubles, Mask
 from harmonium.errors import DataError
 from harmonium.evaluation import PairedTests, Reliability, paired_t_tests
 from harmonium.experiments.plan import (
-    CLIP_MEASURES,
+    MEASURES,
     Arm,
     FoldState,
     Results,
@@ -50,7 +50,7 @@ class Score:
     finished: Mask  # (n_folds,) whether all runs of a test fold are there
     aucs: Doubles  # (n_folds, n_tags) means over a test fold's runs; NaN if there is none
     tags: tuple[str, ...]  # (n_tags,) names, or numbers where the results do not name them
-    of_clips: Doubles  # (n_folds, n_measures) `CLIP_MEASURES`; NaN if there is none
+    measures: Doubles  # (n_folds, n_measures) `MEASURES`; NaN if there is none
     reliability: dict[str, Reliability]  # "plain" and "corrected"; empty if there is none
     valid_aucs: Doubles  # (n_finished,) mean validation AUC of the final runs
     final_runs: list[Mapping[str, Any]]  # what was measured of each final run
@@ -112,13 +112,13 @@ class Summary:
         return [arm[0] for arm in self.arms if not arm[0].complete]
 
     def within_clips(self, measure: str) -> "Summary":
-        """The same summary, with one of `CLIP_MEASURES` in place of the tags' AUCs."""
-        column = [CLIP_MEASURES.index(measure)]
+        """The same summary, with one of `MEASURES` in place of the tags' AUCs."""
+        column = [MEASURES.index(measure)]
         arms = []
         for scores in self.arms:
             arms.append(
                 [
-                    replace(score, aucs=score.of_clips[:, column], tags=(measure,))
+                    replace(score, aucs=score.measures[:, column], tags=(measure,))
                     for score in scores
                 ]
             )
@@ -245,7 +245,7 @@ def _scores_of_arm(
     measures = [_run_measures(results[run.key], run) for run in final_runs]
     n_tags = _n_tags(arm, measures)
     # (n_folds, n_ways, n_tags + n_measures)
-    by_fold = np.full((recipe.n_folds, len(ways), n_tags + len(CLIP_MEASURES)), np.nan)
+    by_fold = np.full((recipe.n_folds, len(ways), n_tags + len(MEASURES)), np.nan)
     if measures:
         of_runs = np.reshape(measures, (len(states), -1, *by_fold.shape[1:]))
         by_fold[finished] = mean_known(of_runs, axis=1)
@@ -266,7 +266,7 @@ def _scores_of_arm(
                 finished=finished,
                 aucs=by_fold[:, number, :n_tags],
                 tags=_tag_names(result_lines, n_tags),
-                of_clips=by_fold[:, number, n_tags:],
+                measures=by_fold[:, number, n_tags:],
                 reliability=_total_reliability(diagrams),
                 valid_aucs=valid_aucs,
                 final_runs=[measurements.get(run.key, {}) for run in final_runs],
@@ -278,7 +278,7 @@ def _scores_of_arm(
 
 def _n_tags(arm: Arm, measures: Sequence[Doubles]) -> int:
     """The number of tags that the runs were tested on, which must be one; 0 without runs."""
-    numbers = sorted({matrix.shape[1] - len(CLIP_MEASURES) for matrix in measures})
+    numbers = sorted({matrix.shape[1] - len(MEASURES) for matrix in measures})
     if len(numbers) > 1:
         raise DataError(
             f"The runs of '{arm.label}' have {numbers[0]} and {numbers[-1]} tags: "
@@ -319,7 +319,7 @@ def _run_measures(line: Mapping[str, Any], run: Run) -> Doubles:
     try:
         for test in line["tests"]:
             ways.append(WayToTest(inference=test["inference"], known=test["known"]))
-            measures = [*test["auc"], *map(test.get, CLIP_MEASURES)]
+            measures = [*test["auc"], *map(test.get, MEASURES)]
             rows.append(np.array(measures, dtype=np.float64))
         matrix = np.stack(rows)
     except (KeyError, TypeError, ValueError) as error:

@@ -6,9 +6,10 @@ import numpy as np
 
 from harmonium.arrays import Doubles
 from harmonium.evaluation import Reliability
+from harmonium.experiments.plan import MEASURES, SET_MEASURES
 from harmonium.experiments.report.items import Items, Panel, Picture, Point, Record, Table
-from harmonium.experiments.report.numbers import Summary, measured
-from harmonium.experiments.report.wording import NOTHING
+from harmonium.experiments.report.numbers import Summary, mean_known, measured
+from harmonium.experiments.report.wording import NOTHING, format_percent
 
 MIN_LABELS = 30  # the labels that a point of the reliability diagram needs
 
@@ -16,6 +17,13 @@ _CALIBRATION_CAPTION = (
     "The mean difference between what was predicted and how often it was true, over "
     "all probabilities of the test folds in bins; 0 is best. Corrected: by what is true of the "
     "validation clips, where the model does so."
+)
+_SETS_CAPTION = (
+    "With no tag known, in percent except for coverage; means over the finished test folds. A tag "
+    "holds from its threshold on, which as many validation clips reach as have the tag; from 0.5 "
+    "on by models without thresholds. Hamming loss: wrong labels. Whole sets: clips without a "
+    "wrong label. Coverage: how many tags of a clip's ranking contain all that hold. LRAP: label "
+    "ranking average precision. Unknown labels are left out."
 )
 _RELIABILITY_CAPTION = (
     "All tags of the test folds, with no tag known. On the line “perfect” "
@@ -82,6 +90,31 @@ def _reliability_line(diagram: Reliability) -> list[Point]:
             share = 100 * positives / n
             points.append(Point(100 * scores / n, share, math.sqrt(share * (100 - share) / n)))
     return points
+
+
+def sets_table(summary: Summary) -> Table:
+    """Decisions, and the order of a clip's tags, with no tag known."""
+    axes = ("model", *summary.varying("dataset", "model"))
+    records = []
+    for score in summary.scores:
+        means = dict(zip(MEASURES, mean_known(score.measures, axis=0), strict=True))
+        if score.axes["known"] or np.isnan([means[name] for name in SET_MEASURES]).all():
+            continue
+        records.append(
+            {
+                "Dataset": score.axes["dataset"],
+                "Model": score.name(axes),
+                "Macro F1": format_percent(means["macro_f1"]),
+                "Micro F1": format_percent(means["micro_f1"]),
+                "Hamming loss": format_percent(means["hamming_loss"]),
+                "Whole sets": format_percent(means["subset_accuracy"]),
+                "Coverage": f"{means['coverage_error']:.2f}",
+                "LRAP": format_percent(means["ranking_precision"]),
+            }
+        )
+    return Table(
+        name="sets", title="Decisions and rankings", caption=_SETS_CAPTION, records=records
+    )
 
 
 def times_table(summary: Summary) -> Table:
