@@ -5,11 +5,11 @@ with Library.open() as library:
         print(track.path)
 """
 
-import json
+from __future__ import annotations
+
 import threading
-import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 import sqlalchemy as sa
 
-from harmonium import stopping
 from harmonium.data.genres import GenreTree
 from harmonium.errors import DataError, HarmoniumError, LibraryError, NoLibraryError
 from harmonium.library.learning.learner import Learner
@@ -25,7 +24,7 @@ from harmonium.library.model import USUAL_PRECISION
 from harmonium.library.sound import try_to_update_sound_vectors
 from harmonium.library.store import database
 from harmonium.library.store.changes import Changes
-from harmonium.library.store.failures import busy, damaged, explained, explained_file
+from harmonium.library.store.failures import explained, explained_file
 from harmonium.library.store.models import CURRENT, Owner, StoredModel
 from harmonium.library.store.opinions import Opinions
 from harmonium.library.store.predictions import Predictions
@@ -35,12 +34,11 @@ from harmonium.library.store.schema import (
     FOLDERS,
     GENRES,
     VERSION,
-    setting,
 )
+from harmonium.library.store.settings import Settings
 from harmonium.library.store.tracks import Track, Tracks
+from harmonium.library.store.transactions import Transactions
 from harmonium.library.store.upgrades import read_table_version, upgrade
-from harmonium.library.store.values import stored_json
-from harmonium.stopping import stops_on_interrupt
 
 if TYPE_CHECKING:
     from harmonium.engine import Engine
@@ -65,12 +63,11 @@ if TYPE_CHECKING:
     from harmonium.library.writing.writer import Writer, WriteReport
 
 
-_TURN_SECONDS = 0.1  # how often a thread that waits to write looks whether it should stop
 Progress = Callable[[int, int], None]  # called with how much is done, and how much there is
 TrackName = int | str | Path | Track  # or "#NUMBER", a path, the end of a path, "artist - title"
 
 
-class Library:
+class Library(Transactions):
     """An open library; `Library.open` opens one.
 
     Its own methods are what people do with a library; everything else is a method of its parts:
@@ -81,12 +78,7 @@ class Library:
     """
 
     def __init__(self, engine: sa.Engine, place: str, wait: float | None = None) -> None:
-        self.engine = engine
-        self.place = place  # where it is, without a password
-        self._connections = _Connections()
-        self._wait = database.BUSY_SECONDS if wait is None else wait
-        self._writing = threading.Lock()
-        """Threads wait for this lock, rather than each holding a connection that readers need."""
+        super().__init__(engine, place, wait)
         self._lock = threading.Lock()
         self._snapshot: Snapshot | None = None
         self.tracks = Tracks(self)  # the pieces of music
@@ -94,7 +86,7 @@ class Library:
         self.changes = Changes(self)  # what was done, and how to undo it
         self.predictions = Predictions(self)  # what the models say about the tracks
         self.refinements = Refinements(self)  # what their tags have gained from answers since
-        self.settings = LibrarySettings(self)  # small things to remember
+        self.settings = Settings(self)  # small things to remember
         self.learner = Learner(self)  # keeps what is learnt from answers up to date
 
     @classmethod
@@ -140,21 +132,21 @@ class Library:
         return library
 
     @cached_property
-    def models(self) -> "Models":
+    def models(self) -> Models:
         """The models that were trained."""
         from harmonium.library.models import Models
 
         return Models(self)
 
     @cached_property
-    def tags(self) -> "Tags":
+    def tags(self) -> Tags:
         """The tags: how well each is known, what they are called, and which are hidden."""
         from harmonium.library.vocabulary import Tags
 
         return Tags(self)
 
     @cached_property
-    def writer(self) -> "Writer":
+    def writer(self) -> Writer:
         """Writes tags to music files."""
         from harmonium.library.writing.writer import Writer
 
@@ -166,10 +158,6 @@ class Library:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def close(self) -> None:
-        """Close all connections; the library can be opened again."""
-        self.engine.dispose()
-
     def folders(self) -> list[str]:
         """The folders that were indexed, by which relative paths are found."""
         return self.settings.get(FOLDERS, [])
@@ -178,90 +166,12 @@ class Library:
         """The genre tree in use (`harmonium train --genres`); empty without one."""
         return GenreTree.from_dict(self.settings.get(GENRES, {}))
 
-    def version(self) -> database.LibraryVersion:
-        """The version of the library's contents; it changes with every change."""
-        with self.connect() as connection:
-            return database.read_version(connection)
-
     def state(self) -> database.LibraryState:
         """The version, and the model in use."""
         with self.reading():
             return database.LibraryState(self.version(), self.settings.get(CURRENT))
 
-    @contextmanager
-    def connect(self) -> Iterator[sa.Connection]:
-        """A connection for reading: all its queries see the state at the first one.
-
-        Inside `begin` or `reading` in the same thread, it is their connection.
-        """
-        if (here := self._connections.writer or self._connections.reader) is not None:
-            yield here
-            return
-        with stops_on_interrupt(), database.reading(self.engine, self.place) as connection:
-            yield connection
-
-    def fetch(self, query: sa.Select[Any]) -> Sequence[Any]:
-        """All rows that a query finds."""
-        with self.connect() as connection:
-            return connection.execute(query).all()
-
-    @contextmanager
-    def reading(self) -> Iterator[None]:
-        """Everything that this thread reads inside sees one state of the library."""
-        with self.connect() as connection:
-            before, self._connections.reader = self._connections.reader, connection
-            try:
-                yield
-            finally:
-                self._connections.reader = before
-
-    @contextmanager
-    def begin(self) -> Iterator[sa.Connection]:
-        """A connection for writing, in one transaction: all or nothing.
-
-        Inside another one in the same thread, it is part of that.
-        """
-        if self._connections.writer is not None:
-            yield self._connections.writer
-            return
-        try:
-            with (
-                stops_on_interrupt(),
-                self._turn_to_write(),
-                database.writing(self.engine, self.place, self._wait) as connection,
-            ):
-                self._connections.writer = connection
-                try:
-                    yield connection
-                finally:
-                    self._connections.writer = None
-        except BaseException:
-            self._connections.waiting.clear()  # nothing was committed
-            raise
-        while self._connections.waiting:
-            self._connections.waiting.pop(0)()
-
-    @contextmanager
-    def _turn_to_write(self) -> Iterator[None]:
-        """Wait for other threads that are writing."""
-        end = time.monotonic() + self._wait
-        while not self._writing.acquire(timeout=_TURN_SECONDS):
-            stopping.check()
-            if time.monotonic() >= end:
-                raise busy(self.place)
-        try:
-            yield
-        finally:
-            self._writing.release()
-
-    def when_committed(self, action: Callable[[], object]) -> None:
-        """Do this now; in a transaction of this thread, when that is committed."""
-        if self._connections.writer is None:
-            action()
-        elif action not in self._connections.waiting:
-            self._connections.waiting.append(action)
-
-    def snapshot(self) -> "Snapshot":
+    def snapshot(self) -> Snapshot:
         """The library as it is now, as searches and the page see it.
 
         It is cached; only what has changed is read again.
@@ -293,13 +203,14 @@ class Library:
         """The tracks with these names, and all tracks in these folders; each once."""
         from harmonium.library.track_finder import files_of
 
-        found: dict[int, None] = {}
-        for one in named:
-            is_folder = isinstance(one, str | Path) and Path(one).expanduser().is_dir()
-            files = files_of(self, one) if is_folder else []
-            ids = [file.track_id for file in files] if is_folder else [self.track(one).id]
-            found |= dict.fromkeys(ids)
-        return self.tracks.many([*found])
+        ids: dict[int, None] = {}
+        for name in named:
+            if isinstance(name, str | Path) and Path(name).expanduser().is_dir():
+                in_folder = [file.track_id for file in files_of(self, name)]
+                ids |= dict.fromkeys(in_folder)
+            else:
+                ids[self.track(name).id] = None
+        return self.tracks.many([*ids])
 
     def index(
         self,
@@ -307,13 +218,13 @@ class Library:
         extractor: str | None = None,
         windows: int | None = None,
         jobs: int | None = None,
-        engine: "str | Engine" = "processes",
+        engine: str | Engine = "processes",
         cache: bool | str | Path = True,
         time_limit: float | None = 300,
         retry: bool = False,
         tag: bool = True,
         progress: Progress | None = None,
-    ) -> "IndexReport":
+    ) -> IndexReport:
         """Scan folders of music, update the library, and tag new tracks.
 
         Parameters
@@ -329,7 +240,9 @@ class Library:
         from harmonium.files import user_cache_folder
         from harmonium.library.index import index
 
-        folder = (user_cache_folder() if cache else None) if isinstance(cache, bool) else cache
+        folder = None if isinstance(cache, bool) else cache
+        if cache is True:
+            folder = user_cache_folder()
         n_tagged = [0]
 
         def tag_some() -> None:
@@ -373,7 +286,7 @@ class Library:
         split: Sequence[str] | None = None,
         replace: bool = False,
         dry_run: bool = False,
-    ) -> "ImportReport":
+    ) -> ImportReport:
         """Import a table of people's tags; `imports.import_table` explains the options."""
         from harmonium.library.imports import import_table
 
@@ -406,7 +319,7 @@ class Library:
         split: Sequence[str] | None = None,
         replace: bool = False,
         dry_run: bool = False,
-    ) -> "ImportReport":
+    ) -> ImportReport:
         """Import the tags that files had when last indexed, as `imports.import_file_tags` does."""
         from harmonium.library.imports import import_file_tags
 
@@ -423,7 +336,7 @@ class Library:
         artist: str | int | None = None,
         title: str | int | None = None,
         dry_run: bool = False,
-    ) -> "FeatureReport":
+    ) -> FeatureReport:
         """Import a table of features; `imports.import_features` explains the options."""
         from harmonium.library.imports import import_features
 
@@ -439,7 +352,7 @@ class Library:
         smooth: bool = True,
         seed: int = 0,
         genres: GenreTree | None = None,
-        engine: "str | Engine" = "serial",
+        engine: str | Engine = "serial",
         jobs: int | None = None,
         progress: Callable[[str, int, int], None] | None = None,
         use: bool = True,
@@ -484,7 +397,7 @@ class Library:
         sound_only: bool = False,
         owner: Owner | None = None,
         progress: Progress | None = None,
-    ) -> "TaggedFiles":
+    ) -> TaggedFiles:
         """The tags of files and folders of music, in the library or not; or of tracks by name.
 
         Without a model in the library, the built-in one predicts them.
@@ -525,7 +438,7 @@ class Library:
             return None
         return self.tag_all(progress=progress)
 
-    def tagged(self, owner: Owner | None = None) -> "Iterator[TaggedFile]":
+    def tagged(self, owner: Owner | None = None) -> Iterator[TaggedFile]:
         """All tracks that the model in use has tagged, with their stored tags."""
         from harmonium.library.tagging import stored_tags
 
@@ -547,7 +460,7 @@ class Library:
         start: TrackName | None = None,
         end: TrackName | None = None,
         progress: Progress | None = None,
-    ) -> "SearchResult":
+    ) -> SearchResult:
         """The tracks that match a query, are like a track, or both; the best first.
 
         Parameters
@@ -598,7 +511,7 @@ class Library:
         end: TrackName | None,
         limit: int,
         features: bool = False,
-    ) -> "Question":
+    ) -> Question:
         """What `search` and `save_search` look for; tracks may be named."""
         from harmonium.library.snapshot import Question
 
@@ -623,7 +536,7 @@ class Library:
         )
 
     @cached_property
-    def searches(self) -> "SavedSearches":
+    def searches(self) -> SavedSearches:
         """The saved searches."""
         from harmonium.library.searching.saved import SavedSearches
 
@@ -669,7 +582,7 @@ class Library:
         rules: bool | None = None,
         relative: bool | None = None,
         progress: Progress | None = None,
-    ) -> "list[WrittenPlaylist]":
+    ) -> list[WrittenPlaylist]:
         """Write each saved search into a folder.
 
         ``rules`` writes .nsp for Navidrome instead of .m3u8 where its rules allow, and ``relative``
@@ -684,17 +597,17 @@ class Library:
         """The audio features of a track, such as energy, from 0 to 1; empty if none are known."""
         return self.snapshot().features(np.array([self.track(track).id]))[0]
 
-    def similar(self, track: TrackName, limit: int = 20) -> "SearchResult":
+    def similar(self, track: TrackName, limit: int = 20) -> SearchResult:
         """The tracks most like this one."""
         return self.search(like=track, limit=limit)
 
-    def suggest(self, *tags: str, limit: int = 10) -> "list[Suggestion]":
+    def suggest(self, *tags: str, limit: int = 10) -> list[Suggestion]:
         """More tags for a track that has these."""
         from harmonium.library.tags import suggest, tagger_and_said
 
         return suggest(*tagger_and_said(self), tags, limit)
 
-    def related(self, tag: str, limit: int = 10) -> "list[Relation]":
+    def related(self, tag: str, limit: int = 10) -> list[Relation]:
         """The tags that a tag makes more likely, and those that it makes less likely."""
         from harmonium.library.tags import related, tagger_and_said
 
@@ -709,7 +622,7 @@ class Library:
         unsay: Sequence[str] = (),
         person: str = "me",
         change: int | None = None,
-    ) -> "Said":
+    ) -> Said:
         """Save what a person says about tracks, and learn from it.
 
         Parameters
@@ -737,7 +650,7 @@ class Library:
             )
 
     @cached_property
-    def review(self) -> "Review":
+    def review(self) -> Review:
         """What the model in use asks people, and what they answer."""
         from harmonium.library.teaching.review import Review
 
@@ -750,7 +663,7 @@ class Library:
         no: Collection[str] = (),
         *,
         person: str = "me",
-    ) -> "Completion":
+    ) -> Completion:
         """What all of a person's answers on a track mean for its other tags."""
         from harmonium.library.teaching.completion import complete_track
 
@@ -764,26 +677,26 @@ class Library:
         no: Collection[str] = (),
         *,
         person: str = "me",
-    ) -> "Why":
+    ) -> Why:
         """What the sound adds to a tag's probability, and what each known tag adds."""
         from harmonium.library.teaching.completion import why
 
         return why(self.snapshot(), self.track(track).id, tag, yes, no, person)
 
-    def over_time(self, track: TrackName, tag: str | None = None) -> "TagsOverTime":
+    def over_time(self, track: TrackName, tag: str | None = None) -> TagsOverTime:
         """How likely this tag, or all likely tags, are at up to thirty points in a track."""
         from harmonium.library.tagging import tags_over_time
 
         return tags_over_time(self, self.track(track).path, tag)
 
-    def learn(self, progress: Progress | None = None) -> "QuickReport":
+    def learn(self, progress: Progress | None = None) -> QuickReport:
         """Let the model in use learn from the answers since it was trained.
 
         `say`, `answer` and other changes do so by themselves, except inside `learner.paused`.
         """
         return self.learner.learn(progress)
 
-    def rename(self, old: str, new: str) -> "RenamedTag":
+    def rename(self, old: str, new: str) -> RenamedTag:
         """Rename a tag, or merge it into another."""
         from harmonium.library.edits import rename_tag
 
@@ -810,23 +723,23 @@ class Library:
         """Remove tracks or folders of tracks; the number of the change, None if nothing changed."""
         from harmonium.library.edits import forget
 
-        found = self.tracks_of(*tracks)
+        forgotten = self.tracks_of(*tracks)
         with self.learner.watching():
-            return forget(self, [track.id for track in found])
+            return forget(self, [track.id for track in forgotten])
 
     def write(
         self,
-        *tracks: "WritePlan | TrackName",
+        *tracks: WritePlan | TrackName,
         query: str | None = None,
         precision: float | None = USUAL_PRECISION,
         people: bool = True,
         predicted: bool = True,
         owner: Owner | None = None,
-        rules: "Rules | Mapping[str, Any] | None" = None,
+        rules: Rules | Mapping[str, Any] | None = None,
         skip: Collection[int] = (),
         dry_run: bool = False,
         progress: Progress | None = None,
-    ) -> "WriteReport":
+    ) -> WriteReport:
         """Write tags into files, as a plan says or as `writer.plan` plans it with these arguments.
 
         With ``dry_run``, nothing is written; the report names the files that would be.
@@ -860,13 +773,13 @@ class Library:
         *,
         exact: bool = True,
         progress: Progress | None = None,
-    ) -> "UndoReport":
+    ) -> UndoReport:
         """Undo a change, by default the last one: people's tags, and files to the byte."""
         number = self.writer.last_change().id if change is None else change
         with self.learner.watching():
             return self.writer.undo(number, exact=exact, progress=progress)
 
-    def doctor(self, doubts: int = 20) -> "Health":
+    def doctor(self, doubts: int = 20) -> Health:
         """Problems of the library: files, tags, and probable mistakes in people's tags."""
         from harmonium.library.doctor import examine
 
@@ -875,7 +788,7 @@ class Library:
     def export(
         self,
         path: str | Path,
-        tracks: "Iterable[TrackName | Hit]",
+        tracks: Iterable[TrackName | Hit],
         owner: Owner | None = None,
         *,
         raw: bool = False,
@@ -896,7 +809,7 @@ class Library:
         """Write tracks as a playlist, .m3u8; ``relative``: with paths relative to its folder."""
         from harmonium.library.export import write_playlist
 
-        listed = [self.track(one) for one in tracks]
+        listed = [self.track(name) for name in tracks]
         write_playlist(Path(path).expanduser(), listed, relative=relative)
 
     def find_tracks(
@@ -908,14 +821,15 @@ class Library:
         """
         from harmonium.library.track_finder import files_of
 
-        chosen, files = set(self.snapshot().ids.tolist()), None
+        chosen = set(self.snapshot().ids.tolist())
+        paths = None
         if named:
-            found = [file for one in named for file in files_of(self, one)]
-            chosen &= {file.track_id for file in found}
-            files = {file.path for file in found}
+            files = [file for name in named for file in files_of(self, name)]
+            chosen &= {file.track_id for file in files}
+            paths = {file.path for file in files}
         if query is not None and query.strip():
             chosen &= set(self.snapshot().matching(query).tolist())
-        return sorted(chosen), files
+        return sorted(chosen), paths
 
     def _upgrade(self, create: bool) -> None:
         with self.connect() as connection:
@@ -934,46 +848,6 @@ class Library:
                 database.use_write_ahead_log(self.engine)
         with self.begin() as connection:
             upgrade(connection, self.place)
-
-
-class _Connections(threading.local):
-    """The open connections of a thread."""
-
-    writer: sa.Connection | None = None  # in the transaction of `begin`
-    reader: sa.Connection | None = None  # of `reading`
-
-    def __init__(self) -> None:  # for each thread
-        self.waiting: list[Callable[[], object]] = []
-        """What to do when the transaction is committed."""
-
-
-_TYPES = {EXTRACTOR: str, CURRENT: int}  # of settings without a default
-
-
-class LibrarySettings(database.LibraryPart):
-    """Names with values that JSON can hold."""
-
-    def get(self, key: str, default: Any = None) -> Any:
-        """The value of a name, or the default."""
-        with self._library.connect() as connection:
-            text = connection.scalar(sa.select(setting.c.value).where(setting.c.key == key))
-        value = default if text is None else stored_json(text)
-        expected = _TYPES.get(key, object) if default is None else type(default)
-        if value is not None and not isinstance(value, expected):
-            raise damaged(f"the setting {key} is {text}")
-        return value
-
-    def beginning_with(self, prefix: str) -> dict[str, Any]:
-        """The rest of each name with this prefix → its value."""
-        query = sa.select(setting.c.key, setting.c.value)
-        rows = self._library.fetch(query.where(setting.c.key.startswith(prefix, autoescape=True)))
-        return {row.key.removeprefix(prefix): stored_json(row.value) for row in rows}
-
-    def set(self, key: str, value: Any) -> None:
-        """Set a name's value; None removes it."""
-        rows = [] if value is None else [{"key": key, "value": json.dumps(value)}]
-        with self._library.begin() as connection:
-            database.replace_rows(connection, setting, rows, setting.c.key == key)
 
 
 def _no_library(place: str) -> NoLibraryError:
