@@ -35,7 +35,8 @@ from typing import (
 )
 
 import numpy as np
-from sklearn.utils._param_validation import Interval, StrOptions
+
+from harmonium.scikit_learn import Interval, StrOptions
 
 
 class KeyOf(StrOptions):

@@ -10,7 +10,6 @@ from joblib import Parallel, delayed
 from numpy.typing import NDArray
 from scipy.special import expit, logit
 from sklearn.svm import NuSVC
-from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_array
 
 from harmonium.arrays import Arrays, Doubles, Floats, Numbers, Places, Rng
@@ -21,6 +20,7 @@ from harmonium.estimators.model_files import typed_array
 from harmonium.estimators.targets import Targets, base_log_odds, is_soft
 from harmonium.estimators.validation import matching_thresholds
 from harmonium.parameters import Count, Jobs, Seed, estimator, parameter
+from harmonium.scikit_learn import Interval
 
 MIN_MARGIN = 1e-2  # smaller ones, for examples of mean length 1, are rounding: libsvm's tolerance
 BELOW_BOUND = 1 - 1e-9  # at the highest ν itself, libsvm finds no offset

@@ -170,13 +170,13 @@ def _as_columns(attribute: Attribute, column: Floats) -> dict[str, Floats]:
 
 def read_arff(path: Path) -> ArffTable:
     """The columns of an ARFF file and its rows."""
-    from sklearn.externals import _arff
+    from harmonium.scikit_learn import parse_arff  # scikit-learn is slow to import
 
     with reading(path, "It must be an ARFF file in UTF-8."):
         text = path.read_bytes().decode("utf-8-sig").replace("\r\n", "\n")
-        is_sparse = re.search(r"^@data\s*(%.*\s+)*\{", text, re.IGNORECASE | re.MULTILINE)
-        return_type = _arff.LOD if is_sparse else _arff.DENSE
-        parsed = _arff.load(text, encode_nominal=True, return_type=return_type)
+        first_row = re.search(r"^@data\s*(%.*\s+)*\{", text, re.IGNORECASE | re.MULTILINE)
+        is_sparse = first_row is not None
+        parsed = parse_arff(text, is_sparse=is_sparse)
     attributes = [_attribute(name, kind) for name, kind in parsed["attributes"]]
     rows = np.zeros((len(parsed["data"]), len(attributes)))
     for row, values in zip(rows, parsed["data"], strict=True):
