@@ -22,7 +22,7 @@ from sklearn.model_selection import GroupKFold
 from sklearn.preprocessing import StandardScaler
 
 from harmonium.audio import features_of_file
-from harmonium.library.search import N_TAGS_LIKE_SOUND
+from harmonium.library.searching.likeness import N_TAGS_LIKE_SOUND
 from harmonium.library.sound import SoundSpace
 
 DATA = Path(os.environ["HARMONIUM_DATA"])

@@ -1,4 +1,4 @@
-"""Names for the kinds of arrays that all packages use."""
+"""Names for the kinds of arrays that all packages use, and the places of the largest values."""
 
 from typing import Any
 
@@ -15,3 +15,11 @@ Mask = NDArray[np.bool_]
 Arrays = dict[str, NDArray[Any]]
 Places = NDArray[np.intp]  # rows or columns of another array
 Rng = np.random.Generator
+
+
+def places_of_largest(score: Floats, n: int) -> Places:
+    """Places of the n largest scores, largest first; ties keep their order."""
+    candidates = np.arange(len(score))
+    if n < len(score):
+        candidates = np.flatnonzero(score >= np.partition(score, -n)[-n])
+    return candidates[np.argsort(-score[candidates], kind="stable")][:n]

@@ -101,7 +101,7 @@ def write(
     In Python: library.write("Jazz", precision=0.8, dry_run=True)
     """
     from harmonium.library.filetags.rules import parse_pairs
-    from harmonium.library.search import feature_column
+    from harmonium.library.searching.ranking import feature_column
 
     out = Output(as_json)
     given = {

@@ -1,4 +1,4 @@
-"""Queries for tags, and the tracks that match them, the most certain first.
+"""Queries for tags.
 
     query    := group ("OR" group)*
     group    := part (["AND"] part)*
@@ -11,42 +11,23 @@ that must all hold, and are read as the fewest known tags: "alternative rock" is
 exists, even if its words are tags, too; "alternative AND rock" asks for both. If two readings have
 equally few tags, the query is refused, and quotes decide.
 
-docs/library.md says how tracks are ordered. If people leave a tag open and the model has no
-probability (it has not learnt the tag, or not tagged the track), it counts as 0. A range of an
-audio feature is certain: it holds or not. Tracks that match by people's tags and ranges alone are
-ordered by what the model would have said.
-
-The similarity of two tracks is the mean of two cosines: of their sound vectors (`library.sound`),
-and of the probabilities of learnt tags, each standardised over the library.
+`searching.ranking` says which tracks match a query.
 """
 
 import re
-from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Collection, Mapping
 from functools import reduce
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from harmonium.arrays import Floats, Ids, Mask, Places
+from harmonium.arrays import Floats, Mask
 from harmonium.data.tag_names import AUDIO_FEATURES, normalise_tag
 from harmonium.errors import DataError, UnknownTagError, did_you_mean
-from harmonium.library.model.tag_table import TagTable, quoted, unknown_tag
-from harmonium.library.store.predictions import MISSING, STEP, Steps, places_in, unpacked
-
-if TYPE_CHECKING:
-    from harmonium.library.snapshot import Snapshot
+from harmonium.library.model.tag_table import quoted, unknown_tag
 
 OPERATORS = ("AND", "OR", "NOT")
 MAX_DEPTH = 100  # maximum nesting of brackets and negations
-SOURCES = ("nobody", "model", "people")  # who says that a track matches
-MATCHING_FIRST = 10.0  # what the scores of tracks that match are ahead of all others
-NO_VALUE = -5.0  # the score of a track without the audio feature to order by
-MIN_ORDERED = 500  # sort at least this many tracks of a result
-MUCH = 0.5  # a track is energetic, say, from this value of the audio feature on
-N_TAGS_LIKE_SOUND = 30  # the number of learnt tags that weigh as much as the sound
-ROUNDING = 1e-6  # lengths up to this count as 0
 
 Masks = dict[str, tuple[Mask, Mask]]  # tag or range → where it certainly holds, where it may hold
 _Token = tuple[str, str]  # a kind, such as "word", "range", "(", "AND" or "end", and its text
@@ -167,9 +148,10 @@ def parse(text: str, known: Collection[str], aliases: Mapping[str, str] = {}) ->
         return inner
 
     def misfit() -> DataError:
-        found = {"end": "its end", ")": "a closing bracket"}.get(tokens[-1][0], tokens[-1][0])
+        kind = tokens[-1][0]
+        wrong = {"end": "its end", ")": "a closing bracket"}.get(kind, kind)
         return DataError(
-            f"The query {text!r} has {found} where a tag was expected. Operators go "
+            f"The query {text!r} has {wrong} where a tag was expected. Operators go "
             "between tags: rock AND NOT (live OR acoustic)."
         )
 
@@ -190,20 +172,30 @@ def read_range(text: str) -> Range:
     if name not in AUDIO_FEATURES:
         hint = did_you_mean(name, AUDIO_FEATURES, n=3, examples=len(AUDIO_FEATURES))
         raise UnknownTagError(f"There is no audio feature {name!r}.{hint}")
-    found = _RANGE.fullmatch(text)
-    sign, bound, least, most = ("", "", "", "") if found is None else found.groups("")
+    invalid = DataError(
+        f"{text!r} must have numbers from 0 to 1, as in {name}:>0.7, {name}:<0.3 or "
+        f"{name}:0.4..0.8."
+    )
+    match = _RANGE.fullmatch(text)
+    if match is None:
+        raise invalid
+    sign, bound, least, most = match.groups("")
+    if sign.startswith(">"):
+        least = bound
+    if sign.startswith("<"):
+        most = bound
+    if not least + most:
+        raise invalid
     try:
-        low = np.float32((bound if sign[:1] == ">" else least) or 0)
-        high = np.float32((bound if sign[:1] == "<" else most) or 1)
+        low, high = np.float32(least or 0), np.float32(most or 1)
     except ValueError:
-        found = None
-    if found is None or not bound + least + most or not 0 <= low <= high <= 1:
-        raise DataError(
-            f"{text!r} must have numbers from 0 to 1, as in {name}:>0.7, {name}:<0.3 or "
-            f"{name}:0.4..0.8."
-        )
-    low = np.nextafter(low, np.float32(2)) if sign == ">" else low
-    high = np.nextafter(high, np.float32(-1)) if sign == "<" else high
+        raise invalid from None
+    if not 0 <= low <= high <= 1:
+        raise invalid
+    if sign == ">":
+        low = np.nextafter(low, np.float32(2))
+    if sign == "<":
+        high = np.nextafter(high, np.float32(-1))
     return Range(name, float(low), float(high))
 
 
@@ -219,15 +211,15 @@ _PIECES = re.compile(
 
 
 def _tokens(text: str, known: Collection[str], aliases: Mapping[str, str]) -> list[_Token]:
-    found = []
+    tokens = []
     for piece in _PIECES.finditer(text):
         what = piece.group()
         if piece.lastgroup == "wrong":
             raise DataError(f"A quotation mark in the query {text!r} is not closed.")
         if piece.lastgroup == "minus":
-            found.append(("NOT", ""))
+            tokens.append(("NOT", ""))
         elif piece.lastgroup == "bracket" or what in OPERATORS:
-            found.append((what, ""))
+            tokens.append((what, ""))
         elif piece.lastgroup is not None:
             quoted = piece.lastgroup == "quoted"
             name = normalise_tag(re.sub(r"\\(.)", r"\1", what[1:-1]) if quoted else what)
@@ -236,13 +228,13 @@ def _tokens(text: str, known: Collection[str], aliases: Mapping[str, str]) -> li
             feature, colon, bounds = name.partition(":")
             feature = aliases.get(feature, feature)
             if quoted or not colon or name in known:
-                found.append(("tag" if quoted else "word", name))
+                tokens.append(("tag" if quoted else "word", name))
             elif feature in AUDIO_FEATURES or re.match(r"[<>=.\d]", bounds):
-                found.append(("range", f"{feature}:{what.partition(':')[2]}"))
-                read_range(found[-1][1])
+                tokens.append(("range", f"{feature}:{what.partition(':')[2]}"))
+                read_range(tokens[-1][1])
             else:
-                found.append(("word", name))
-    return [*found, ("end", "")]
+                tokens.append(("word", name))
+    return [*tokens, ("end", "")]
 
 
 def _with_tags(
@@ -287,301 +279,9 @@ def _read_run(words: list[str], known: Collection[str], aliases: Mapping[str, st
         furthest = max(i for i, ways in enumerate(readings) if ways)
         raise unknown_tag(words[furthest], known)
     if len(readings[-1]) > 1:
-        one, other = (" AND ".join(map(quoted, way)) for way in readings[-1])
+        first, second = (" AND ".join(map(quoted, way)) for way in readings[-1])
         raise DataError(
-            f"{' '.join(words)!r} can be read as {one} and as {other}. Put tags of several "
+            f"{' '.join(words)!r} can be read as {first} and as {second}. Put tags of several "
             'words in quotes, as "hip hop", or AND between tags.'
         )
     return readings[-1][0]
-
-
-@dataclass(eq=False, kw_only=True)
-class Found:
-    """Tracks that match or may match, and what is known about them; all (n,).
-
-    They are sorted as far as needed: those that match first, then the less likely ones.
-    """
-
-    ids: Ids
-    holds: Mask | None = None  # which of them match; None: all
-    probability: Floats | None = None  # None if the query has no tags
-    sources: NDArray[np.uint8] | None = None  # places in `SOURCES`
-    score: Floats | None = None  # what to order them by; None if they are in order
-    similarity: Floats | None = None
-    tags: dict[str, Floats] = field(default_factory=dict)  # tag of the query → its probabilities
-    features: set[str] = field(default_factory=set)  # audio features to show
-    people_only: list[str] = field(default_factory=list)
-    n_below: int = 0  # less likely tracks, whether they are among these or not
-    n_other: int = 0  # tracks that cannot match, by what people say or for want of predictions
-    _ordered: Places = field(default_factory=lambda: np.empty(0, np.intp), repr=False)
-
-    def only(self, rows: Places) -> "Found":
-        """Some of the tracks."""
-        return replace(
-            self,
-            ids=self.ids[rows],
-            holds=_rows_of(self.holds, rows),
-            probability=_rows_of(self.probability, rows),
-            sources=_rows_of(self.sources, rows),
-            score=_rows_of(self.score, rows),
-            similarity=_rows_of(self.similarity, rows),
-            tags={name: column[rows] for name, column in self.tags.items()},
-            _ordered=np.empty(0, np.intp),
-        )
-
-    def rows(self, begin: int, end: int) -> Places:
-        """Where the tracks between two places in the order are."""
-        end = min(end, len(self.ids))
-        if self.score is None:
-            return np.arange(min(begin, end), end)
-        if len(self._ordered) < end:
-            self._ordered = first(self.score, max(MIN_ORDERED, 2 * end))
-        return self._ordered[begin:end]
-
-    @property
-    def n_matching(self) -> int:
-        """How many tracks match."""
-        return len(self.ids) if self.holds is None else int(self.holds.sum())
-
-    @property
-    def matching(self) -> Ids:
-        """The tracks that match, in no order."""
-        return self.ids if self.holds is None else self.ids[self.holds]
-
-    def first(self, n: int) -> Ids:
-        """The first tracks that match, in order."""
-        return self.ids[self.rows(0, min(n, self.n_matching))]
-
-
-def _rows_of(column: NDArray[Any] | None, rows: Places) -> NDArray[Any] | None:
-    return None if column is None else column[rows]
-
-
-def rank(
-    snapshot: "Snapshot",
-    table: TagTable,
-    query: Query | None,
-    like: int | None = None,
-    *,
-    predicted: bool = False,
-) -> Found:
-    """What is known about all tracks that may match a query, in no order.
-
-    A track matches if it has the tags, as `Tag.holds` says, and its values are in the ranges. The
-    score is the probability; tracks that match by people's tags and ranges alone come first. With
-    ``like``, a track, the score is the probability times the similarity to it; tracks less
-    alike than chance come last. With ``predicted``, only what the model adds is found.
-    """
-    names = [] if query is None else query.tags
-    ranges = {} if query is None else query.ranges
-    features = {one.feature for one in ranges.values()}
-    columns = {name: feature_column(table, name) for name in features}  # or an error
-    for name in names:
-        if table[name].predicted:
-            columns[name] = table[name].place
-        elif name in table.features:
-            columns[name] = table.features[name]
-    synonyms = {name: table.synonyms_of(name) for name in names}
-    agreed = snapshot.agreed([*names, *(word for words in synonyms.values() for word in words)])
-    predictions = snapshot.steps([*columns.values()] or [0])
-    tagged = predictions.ids
-    ids, similarity = tagged, None
-    if like is not None:
-        known, near = similarities(snapshot, table, like, tagged)
-        ids, similarity = known[known != like], near[known != like]
-    else:
-        more = [track for name in names for track in agreed[name]]
-        if query is not None and query.excludes_only:
-            more.append(snapshot.ids)
-        more = [some for some in more if not places_in(tagged, some)[1].all()]
-        if more:
-            ids = np.unique(np.concatenate([tagged, *more]))
-    rows, is_tagged = places_in(tagged, ids)
-    steps = {
-        name: aligned(predictions.steps[place], rows, is_tagged)
-        for place, name in enumerate(columns)
-    }
-    own = {name: np.nan_to_num(unpacked(column)) for name, column in steps.items()}
-    mixed: dict[str, Floats] = {}
-    masks: Masks = {}
-    holding: dict[str, Mask] = {}
-    for name in names:
-        yes = places_of(agreed[name].yes, ids)
-        no = places_of(agreed[name].no, ids)
-        instead = [places_of(agreed[word].yes, ids) for word in synonyms[name]]
-        tag = table[name]
-        if name in columns and not tag.predicted:  # an audio feature
-            tag = replace(tag, threshold=MUCH, hidden=False)
-        holding[name] = np.empty(len(ids), bool)
-        tag.holding(steps.get(name), yes, np.concatenate([no, *instead]), out=holding[name])
-        own.setdefault(name, np.zeros(len(ids), np.float32))
-        mixed[name] = own[name].copy()
-        mixed[name][no], mixed[name][yes] = 0, 1
-        masks[name] = (_mask(yes, len(ids)), ~_mask(no, len(ids)))
-    for text, (feature, low, high) in ranges.items():
-        inside = is_tagged & (low <= own[feature]) & (own[feature] <= high)
-        masks[text] = (inside, inside | ~is_tagged)
-        holding[text] = inside
-        mixed[text] = own[text] = inside.astype(np.float32)
-    if query is None:
-        p = np.ones(len(ids), np.float32)
-        holds, certain = np.ones(len(ids), bool), np.zeros(len(ids), bool)
-    else:
-        p = query.probability(mixed.__getitem__)
-        holds = query.holds(holding.__getitem__)
-        certain, _ = query.answered(masks)
-    if similarity is not None:
-        score = np.where(similarity > 0, p * similarity, similarity)
-    else:
-        score = p.copy()
-        if query is not None and certain.any():  # ahead of everything uncertain
-            score[certain] = 2 + query.probability(lambda name: own[name][certain])
-    tag_masks = {name: masks[name] for name in names}
-    sources = _sources(certain, tag_masks, is_tagged, columns)
-    if predicted:
-        by_model = sources == SOURCES.index("model")
-        p, holds = np.where(by_model, p, np.float32(0)), holds & by_model
-    return Found(
-        ids=ids,
-        holds=holds,
-        probability=p,
-        sources=sources,
-        score=score,
-        similarity=similarity,
-        tags={name: mixed[name] for name in names},
-        features=features,
-        people_only=[name for name in names if name not in columns],
-    )
-
-
-def _sources(
-    certain: Mask, masks: Masks, tagged: Mask, modelled: Collection[str]
-) -> NDArray[np.uint8]:
-    """Who says that each track matches, as places in `SOURCES`, (n,)."""
-    # It is the model if it has a say on a tag that people leave open.
-    by_model = np.zeros(len(certain), bool)
-    by_people = np.zeros(len(certain), bool)
-    for name, (surely, maybe) in masks.items():
-        left_open = ~surely & maybe
-        by_people |= ~left_open
-        if name in modelled:
-            by_model |= left_open
-    by_model &= tagged
-    if not masks:  # no tag was asked for
-        by_model = tagged
-    codes = np.zeros(len(certain), np.uint8)  # nobody
-    codes[by_people] = SOURCES.index("people")
-    codes[np.where(certain, ~by_people, by_model)] = SOURCES.index("model")
-    return codes
-
-
-def feature_column(table: TagTable, name: str) -> int:
-    """The column of an audio feature's values; a DataError if the model does not know it."""
-    if name not in table.features:
-        raise DataError(
-            f"The model in use does not know the audio feature {name!r}. The built-in model does: "
-            "run `harmonium tag`, or `harmonium train` if the model is your own. It needs the "
-            "features of musicnn (`harmonium index --extractor musicnn`)."
-        )
-    return table.features[name]
-
-
-def aligned(steps: Steps, rows: Places, known: Mask) -> Steps:
-    """The stored probabilities of some tracks, (n,), in other rows; missing where unknown."""
-    if len(rows) == len(steps) and known.all():
-        return steps
-    if not len(steps):
-        return np.full(len(rows), MISSING, "<u2")
-    return np.where(known, steps[rows], MISSING).astype("<u2")
-
-
-def places_of(some: Ids, everyone: Ids) -> Places:
-    """Where those of ``some`` that are among ``everyone`` are there; both ascending."""
-    places, known = places_in(everyone, some)
-    return places[known]
-
-
-def _mask(places: Places, n: int) -> Mask:
-    mask = np.zeros(n, bool)
-    mask[places] = True
-    return mask
-
-
-def first(score: Floats, n: int) -> Places:
-    """Places of the n largest scores, largest first; ties keep their order."""
-    candidates = np.arange(len(score))
-    if n < len(score):
-        candidates = np.flatnonzero(score >= np.partition(score, -n)[-n])
-    return candidates[np.argsort(-score[candidates], kind="stable")][:n]
-
-
-def similarities(
-    snapshot: "Snapshot", table: TagTable, track_id: int, tagged: Ids
-) -> tuple[Ids, Floats]:
-    """Tracks that can be compared with one, (n,), and their similarity, (n,) in [-1, 1].
-
-    What people agree on about that track counts as certain. Tracks that the model has not tagged
-    are compared by sound alone; ``tagged`` (m,) are the others, ascending.
-    """
-    ids, by_sound = snapshot.sounds.ids, snapshot.sounds.cosines(track_id)
-    row = int(np.searchsorted(tagged, track_id))
-    learnt = table.trained
-    if row == len(tagged) or tagged[row] != track_id or not learnt:
-        return ids, by_sound
-    said = snapshot.agreed_of(track_id)
-    own = np.array([said.get(tag.name, np.nan) for tag in learnt], np.float32)
-    columns = np.array([tag.place for tag in learnt], np.intp)
-    by_tags = alike(snapshot.trained_columns(columns, tagged), row, own)
-    if not np.array_equal(tagged, ids):
-        place, known = places_in(tagged, ids)
-        by_tags = np.where(known, by_tags[place], by_sound)
-    weight = np.float32(len(learnt) / (len(learnt) + N_TAGS_LIKE_SOUND))
-    return ids, (1 - weight) * by_sound + weight * by_tags
-
-
-def similarity_matrix(snapshot: "Snapshot", table: TagTable, ids: Ids) -> Floats:
-    """Similarity by sound and predictions, for tracks that have vectors, (n, n) in [-1, 1]."""
-    by_sound = _cosines(snapshot.sounds.at(ids).astype(np.float32))
-    tagged = snapshot.steps([0]).ids
-    place, known = places_in(tagged, ids)
-    learnt = table.trained
-    if not known.any() or not learnt:
-        return by_sound
-    Z = np.zeros((len(ids), len(learnt)), np.float32)
-    columns = np.array([tag.place for tag in learnt], np.intp)
-    for k, column in enumerate(snapshot.trained_columns(columns, tagged)):
-        if (deviation := float(column.std())) > STEP:
-            Z[:, k] = (column[place] - column.mean()) / deviation
-    weight = np.float32(len(learnt) / (len(learnt) + N_TAGS_LIKE_SOUND))
-    both = (1 - weight) * by_sound + weight * _cosines(Z)
-    return np.where(known[:, None] & known, both, by_sound)
-
-
-def _cosines(X: Floats) -> Floats:
-    unit = X / np.maximum(np.linalg.norm(X, axis=1, keepdims=True), ROUNDING)
-    return unit @ unit.T
-
-
-def alike(columns: Iterable[Floats], row: int, own: Floats) -> Floats:
-    """cos(z_i, z_row) with z_ij = (p_ij - mean_j) / deviation_j, for all tracks i, (n,).
-
-    ``columns`` are the probabilities (n,) of each tag; ``own`` (n_tags,) replaces those of the row
-    where it is not NaN. It works column by column, since all columns together would not fit the
-    cache.
-    """
-    dot: Floats | float = 0.0
-    squares: Floats | float = 0.0
-    own_square = 0.0
-    n = 0
-    for column, known in zip(columns, own, strict=True):
-        n = len(column)
-        value = column[row] if np.isnan(known) else known
-        mean = column.mean()
-        apart = column - mean
-        deviation = float(np.sqrt(apart @ apart / n))
-        if deviation > STEP:  # anything less may be rounding in storage
-            apart /= deviation
-            z = float(value - mean) / deviation
-            dot, squares, own_square = dot + z * apart, squares + apart * apart, own_square + z * z
-    norm = np.sqrt(squares * own_square) * np.ones(n, np.float32)
-    return np.divide(dot, norm, out=np.zeros(n, np.float32), where=norm > ROUNDING)

@@ -23,20 +23,18 @@ from harmonium.errors import DataError, UnknownTagError, did_you_mean
 from harmonium.library.library import Library
 from harmonium.library.model.tag_table import LibraryTagFacts, Tag, TagTable, evidence_of
 from harmonium.library.model.tagger import Tagger, no_model
-from harmonium.library.search import (
+from harmonium.library.search import Query, parse
+from harmonium.library.searching.likeness import similarities, similarity_matrix
+from harmonium.library.searching.paths import MAX_STOPS, pool_between, smooth_order, smoothest
+from harmonium.library.searching.ranking import (
     MATCHING_FIRST,
     NO_VALUE,
     SOURCES,
-    Found,
-    Query,
+    Ranking,
     aligned,
     feature_column,
-    parse,
     rank,
-    similarities,
-    similarity_matrix,
 )
-from harmonium.library.searching.paths import MAX_STOPS, pool_between, smooth_order, smoothest
 from harmonium.library.sound import SoundVectors, try_to_update_sound_vectors
 from harmonium.library.store.database import LibraryVersion, batches
 from harmonium.library.store.models import NO_MODEL, Owner
@@ -99,10 +97,10 @@ class Hit:
     similarity: float | None  # to ``like``, or to the one before on a path: 1 the same, 0 unlike
     holds: bool  # whether it matches; less likely tracks do not
     source: str | None
-    """Who says so: "people", the "model", or "nobody", where nothing speaks against it; None where
-    nothing was asked."""
+    """Who says so: "people", the "model", or "nobody" if no tag excludes it; None if nothing was
+    asked."""
     tags: dict[str, float] = field(default_factory=dict)  # tag of the query → its probability
-    shown_tags: list[TrackTag] = field(default_factory=list)  # the most telling ones, on a page
+    shown_tags: list[TrackTag] = field(default_factory=list)  # the most informative ones, on a page
     features: dict[str, float] = field(default_factory=dict)
     """Its audio features: all if asked for, else those in the query and the order."""
 
@@ -137,6 +135,13 @@ class Facet:
     n: int
 
 
+class FeatureScores(NamedTuple):
+    """Tracks (n,), and the scores (n,) that order them by an audio feature."""
+
+    ids: Ids
+    score: Floats
+
+
 class _part(Generic[T]):
     """A `Snapshot` property that is computed once, under the snapshot's lock.
 
@@ -169,7 +174,7 @@ class Snapshot:
         self.library, self.version, self.model_id = library, version, model_id
         self.model = NO_MODEL if model_id is None else library.models.get(model_id, whole=False)
         self._lock = threading.RLock()
-        self._results: OrderedDict[Question, Found] = OrderedDict()
+        self._results: OrderedDict[Question, Ranking] = OrderedDict()
 
     @classmethod
     def after(
@@ -183,20 +188,23 @@ class Snapshot:
         new = cls(library, version, model_id)
         if before is None:
             return new
-        old, same_model = before.version, new._model_state == before._model_state
-        predicted = (version.predictions, model_id) == (old.predictions, before.model_id)
-        said = _opinions(version) == _opinions(old)
-        holds = {
-            "verdicts": said,
-            **dict.fromkeys(("predictions", "trained"), predicted),
-            "tagger": same_model,
-            "evidence": new.model.id == before.model.id,
-            **dict.fromkeys(("sounds", "ids", "_by_name", "_names"), version.tracks == old.tracks),
-        }
-        for part, still in holds.items():
-            if still and part in before.__dict__:
+        old = before.version
+        same_opinions = _opinions(version) == _opinions(old)
+        kept: list[str] = []
+        if same_opinions:
+            kept.append("verdicts")
+        if (version.predictions, model_id) == (old.predictions, before.model_id):
+            kept += ["predictions", "trained"]
+        if new._model_state == before._model_state:
+            kept.append("tagger")
+        if new.model.id == before.model.id:
+            kept.append("evidence")
+        if version.tracks == old.tracks:
+            kept += ["sounds", "ids", "_by_name", "_names"]
+        for part in kept:
+            if part in before.__dict__:
                 new.__dict__[part] = before.__dict__[part]
-        if "verdicts" in before.__dict__ and not said:
+        if "verdicts" in before.__dict__ and not same_opinions:
             new.__dict__["verdicts"] = before.verdicts.updated(library, old)
         return new
 
@@ -289,10 +297,10 @@ class Snapshot:
         """What the model says about all tracks, as stored, for some columns."""
         if not self._is_warm:
             return self.library.predictions.matrix(self.model.id, columns)
-        found = self.predictions
-        if not len(found.ids):
-            return ModelPredictions(found.ids, np.empty((len(columns), 0), "<u2"))
-        return ModelPredictions(found.ids, found.steps[columns])
+        predictions = self.predictions
+        if not len(predictions.ids):
+            return ModelPredictions(predictions.ids, np.empty((len(columns), 0), "<u2"))
+        return ModelPredictions(predictions.ids, predictions.steps[columns])
 
     def columns(self, tags: Sequence[int]) -> tuple[Ids, Floats]:
         """The tracks with predictions (n,), ascending, and those of some tags (n, len(tags))."""
@@ -342,24 +350,29 @@ class Snapshot:
         self._make_comparable(question)
         with self.library.reading():
             if not (count or offset or self._is_warm or question.is_ordered_by_sound):
-                found = self._ranked(question)
-                hits = [
-                    hit for hit in self.page(found, 0, 2 * limit) if hit.track.state == "present"
-                ]
+                ranking = self._ranked(question)
+                page = self.page(ranking, 0, 2 * limit)
+                hits = [hit for hit in page if hit.track.state == "present"]
                 if len(hits) > limit:
-                    return SearchResult(hits[:limit], None, 0, 0, found.people_only)
-            found = self.find(question)
-            hits = self.page(found, offset, limit, shown_tags=shown_tags)
+                    return SearchResult(
+                        hits=hits[:limit],
+                        total=None,
+                        offset=0,
+                        n_below=0,
+                        people_only=ranking.people_only,
+                    )
+            ranking = self.find(question)
+            hits = self.page(ranking, offset, limit, shown_tags=shown_tags)
         return SearchResult(
             hits=hits,
-            total=found.n_matching,
+            total=ranking.n_matching,
             offset=offset,
-            n_below=found.n_below,
-            people_only=found.people_only,
-            n_other=found.n_other,
+            n_below=ranking.n_below,
+            people_only=ranking.people_only,
+            n_other=ranking.n_other,
         )
 
-    def find(self, question: Question) -> Found:
+    def find(self, question: Question) -> Ranking:
         """All tracks that match a query; the result is cached."""
         with self._lock:
             if question in self._results:
@@ -367,14 +380,14 @@ class Snapshot:
                 return self._results[question]
         self._make_comparable(question)
         usual = question._replace(order=None) if question.order == "smooth" else question
-        found = self._ranked(usual, self._named(question.name))
+        ranking = self._ranked(usual, self._named(question.name))
         if question.is_ordered_by_sound:
-            found = self._by_sound(question, found)
+            ranking = self._by_sound(question, ranking)
         with self._lock:
-            self._results[question] = found
+            self._results[question] = ranking
             while len(self._results) > N_RESULTS:
                 self._results.popitem(last=False)
-        return found
+        return ranking
 
     def matching(self, text: str) -> Ids:
         """The tracks that match a query; without a query, all tracks."""
@@ -382,107 +395,129 @@ class Snapshot:
 
     def _make_comparable(self, question: Question) -> None:
         """Make sure that all tracks have the vectors that a query compares."""
-        named = [one for one in (question.like, question.start, question.end) if one is not None]
-        for one in named:
-            self.library.tracks.get(one)
+        ends = (question.like, question.start, question.end)
+        named = [track for track in ends if track is not None]
+        for track in named:
+            self.library.tracks.get(track)
         if named or question.is_ordered_by_sound:
             try_to_update_sound_vectors(self.library)
 
-    def _by_sound(self, question: Question, found: Found) -> Found:
-        """The path between two tracks through those found, or the first ones in a smooth order."""
-        start, end, sounds = question.start, question.end, self.sounds
-        table = self.tags.only(question.owner)
+    def _by_sound(self, question: Question, ranking: Ranking) -> Ranking:
+        """Tracks that match as a path between two tracks, or in a smooth order."""
         if not 2 <= question.stops <= MAX_STOPS:
             rule = f"A path or a smooth order must have 2 to {MAX_STOPS} tracks (-n)"
             raise DataError(f"{rule}, got {question.stops}.")
+        table = self.tags.only(question.owner)
+        start, end = question.start, question.end
         if start is None and end is None:
-            first = found.rows(0, min(question.stops, found.n_matching))
-            heard = sounds.rows(found.ids[first])  # tracks without one come last
-            order = smooth_order(similarity_matrix(self, table, found.ids[first[heard]]))
-            rows = np.append(first[heard][order], np.delete(first, heard))
-            return replace(found.only(rows), score=None)
+            return self._smooth_order(ranking, table, question.stops)
         if start is None or end is None or start == end or (question.like or question.order):
             raise DataError(
                 "A path needs two different tracks, 'start' and 'end' (--from and --to), and no "
                 "'like' or 'order'."
             )
+        return self._path(ranking, table, start, end, question.stops)
+
+    def _smooth_order(self, ranking: Ranking, table: TagTable, n_stops: int) -> Ranking:
+        """The first tracks that match, each similar to the one before."""
+        first = ranking.rows(0, min(n_stops, ranking.n_matching))
+        heard = self.sounds.rows(ranking.ids[first])  # tracks without a vector come last
+        order = smooth_order(similarity_matrix(self, table, ranking.ids[first[heard]]))
+        rows = np.append(first[heard][order], np.delete(first, heard))
+        return replace(ranking.only(rows), score=None)
+
+    def _path(
+        self, ranking: Ranking, table: TagTable, start: int, end: int, n_stops: int
+    ) -> Ranking:
+        """A path by sound from one track to another, through tracks that match."""
         tagged = self.steps([0]).ids
         ids, to_start = similarities(self, table, start, tagged)
         _, to_end = similarities(self, table, end, tagged)
-        inside = np.flatnonzero(np.isin(ids, found.matching) & (ids != start) & (ids != end))
-        apart = float(to_start[np.searchsorted(ids, end)])
-        pool = inside[pool_between(to_start[inside], to_end[inside], apart)]
+        end_row = int(np.searchsorted(ids, end))
+        inside = np.flatnonzero(np.isin(ids, ranking.matching) & (ids != start) & (ids != end))
+        between = pool_between(to_start[inside], to_end[inside], float(to_start[end_row]))
+        pool = inside[between]
         chosen = np.array([start, *ids[pool], end])
         matrix = similarity_matrix(self, table, chosen)
-        matrix[0, 1:] = to_start[[*pool, np.searchsorted(ids, end)]]  # people's tags count, too
+        matrix[0, 1:] = to_start[[*pool, end_row]]  # people's tags count, too
         matrix[1:-1, -1] = to_end[pool]
-        path = smoothest(matrix, question.stops)
-        near = np.append(np.float32(1), matrix[path[:-1], path[1:]])
-        return Found(ids=chosen[path], similarity=near, features=found.features)
+        path = smoothest(matrix, n_stops)
+        to_the_one_before = np.append(np.float32(1), matrix[path[:-1], path[1:]])
+        return Ranking(ids=chosen[path], similarity=to_the_one_before, features=ranking.features)
 
-    def _ranked(self, question: Question, present: Ids | None = None) -> Found:
+    def _ranked(self, question: Question, present: Ids | None = None) -> Ranking:
         """The tracks among ``present`` that match a query; None: among all."""
-        text, like, order = question.text.strip(), question.like, question.order
-        if order is not None and order not in ORDERS:
-            hint = did_you_mean(order, ORDERS, examples=len(ORDERS))
-            raise DataError(f"Tracks cannot be ordered by {order!r}.{hint}")
-        if order == "likeness" and like is None:
-            raise DataError("To order tracks by similarity, name a track with 'like'.")
+        text, order = question.text.strip(), question.order
+        _check_order(question)
         query = None
         if text:
             try:
                 query = self.parsed(text)
             except UnknownTagError:  # but it may be a title or an artist
-                named = self._named(f"{text} {question.name}".replace('"', " "))
-                if not len(named) or like is not None or question.predicted:
+                present = self._named(f"{text} {question.name}".replace('"', " "))
+                if not len(present) or question.like is not None or question.predicted:
                     raise
-                text, present = "", named
         if present is None and (order in ("name", "added") or question.name.strip()):
             present = self._named(question.name)
-        features = {*AUDIO_FEATURES} if question.features else {(order or "").removeprefix("-")}
-        if not text and like is None and not question.predicted:
-            if (ordered := self._by_feature(present, order)) is not None:
-                return Found(ids=ordered[0], score=ordered[1], features=features)
-            ids = self._ordered(self.ids if present is None else present, order)
-            return Found(ids=ids, features=features)
-        table = self.tags.only(question.owner)
-        ranked = rank(self, table, query, like, predicted=question.predicted)
-        assert ranked.probability is not None
-        assert ranked.holds is not None
-        possible, matches = ranked.probability > 0, ranked.holds
-        if question.min_probability is not None:
-            matches = possible & (ranked.probability >= question.min_probability)
-        if present is not None:
-            is_present = np.isin(ranked.ids, present, assume_unique=True)
-            possible, matches = possible & is_present, matches & is_present
-        if question.min_probability is None:
-            found = ranked.only(np.flatnonzero(possible | matches))
+        if query is None and question.like is None and not question.predicted:
+            ranking = self._without_query(present, order)
         else:
-            found = replace(ranked.only(np.flatnonzero(matches)), holds=None)
-        if present is not None:
-            found.n_below = int((possible & ~matches).sum())
-            found.n_other = len(present) - int((possible | matches).sum())
-        found = self._in_order(found, order)
-        found.features |= features
-        if query is None:
-            found.probability = None
-        return found
+            ranking = self._in_order(self._matching(question, query, present), order)
+        if question.features:
+            ranking.features |= {*AUDIO_FEATURES}
+        elif order is not None:
+            ranking.features |= {order.removeprefix("-")} & {*AUDIO_FEATURES}
+        return ranking
 
-    def _in_order(self, found: Found, order: str | None) -> Found:
+    def _without_query(self, present: Ids | None, order: str | None) -> Ranking:
+        """All tracks among ``present``, in an order."""
+        values = self._by_feature(present, order)
+        if values is not None:
+            return Ranking(ids=values.ids, score=values.score)
+        return Ranking(ids=self._ordered(self.ids if present is None else present, order))
+
+    def _matching(self, question: Question, query: Query | None, present: Ids | None) -> Ranking:
+        """The tracks among ``present`` that may match a query or are like a track, in no order."""
+        table = self.tags.only(question.owner)
+        ranking = rank(self, table, query, question.like, predicted=question.predicted)
+        assert ranking.probability is not None
+        assert ranking.holds is not None
+        possible = ranking.probability > 0
+        matches = ranking.holds
+        if question.min_probability is not None:
+            matches = possible & (ranking.probability >= question.min_probability)
+        if present is not None:
+            is_present = np.isin(ranking.ids, present, assume_unique=True)
+            possible = possible & is_present
+            matches = matches & is_present
+        if question.min_probability is None:
+            chosen = ranking.only(np.flatnonzero(possible | matches))
+        else:
+            chosen = ranking.only(np.flatnonzero(matches))
+            chosen.holds = None
+        if present is not None:
+            chosen.n_below = int((possible & ~matches).sum())
+            chosen.n_other = len(present) - int((possible | matches).sum())
+        if query is None:
+            chosen.probability = None
+        return chosen
+
+    def _in_order(self, ranking: Ranking, order: str | None) -> Ranking:
         """Tracks in an order, or with the scores for it; those that match come first."""
         if order in ("name", "added"):
-            rows = np.searchsorted(found.ids, self._ordered(found.ids, order))
-            if found.holds is not None:
-                rows = rows[np.argsort(~found.holds[rows], kind="stable")]
-            return replace(found.only(rows), score=None)
+            rows = np.searchsorted(ranking.ids, self._ordered(ranking.ids, order))
+            if ranking.holds is not None:
+                rows = rows[np.argsort(~ranking.holds[rows], kind="stable")]
+            return replace(ranking.only(rows), score=None)
         if order == "likeness":
-            found.score = found.similarity
-        elif (ordered := self._by_feature(found.ids, order)) is not None:
-            found.score = ordered[1]
-        if found.holds is not None and found.score is not None:
-            ahead = np.float32(MATCHING_FIRST) * found.holds.astype(np.float32)
-            found.score = found.score + ahead
-        return found
+            ranking.score = ranking.similarity
+        values = self._by_feature(ranking.ids, order)
+        if values is not None:
+            ranking.score = values.score
+        if ranking.holds is not None and ranking.score is not None:
+            ahead = np.float32(MATCHING_FIRST) * ranking.holds.astype(np.float32)
+            ranking.score = ranking.score + ahead
+        return ranking
 
     def parsed(self, text: str) -> Query:
         """The query that a text means; it may exclude a common tag that no track has."""
@@ -513,33 +548,38 @@ class Snapshot:
             return self._by_name
         return self._by_name[np.isin(self._by_name, ids, assume_unique=True)]
 
-    def _by_feature(self, ids: Ids | None, order: str | None) -> tuple[Ids, Floats] | None:
-        """Tracks (n,), or all that have the audio feature, ordered by it, and its values, (n,)."""
-        if order is None or (feature := order.removeprefix("-")) not in AUDIO_FEATURES:
+    def _by_feature(self, ids: Ids | None, order: str | None) -> "FeatureScores | None":
+        """The scores of tracks, or all that have the audio feature, to order them by it."""
+        feature = (order or "").removeprefix("-")
+        if feature not in AUDIO_FEATURES:
             return None
         known, P = self.columns([feature_column(self.tags, feature)])
-        ids = known if ids is None else ids
-        here = np.isin(ids, known, assume_unique=True)
+        values = P[:, 0] if feature == order else -P[:, 0]
+        if ids is None:
+            return FeatureScores(ids=known, score=values)
         score = np.full(len(ids), NO_VALUE, np.float32)
-        score[here] = P[np.searchsorted(known, ids[here]), 0] * (1 if feature == order else -1)
-        return ids, score
+        here = np.isin(ids, known, assume_unique=True)
+        score[here] = values[np.searchsorted(known, ids[here])]
+        return FeatureScores(ids=ids, score=score)
 
-    def page(self, found: Found, offset: int, limit: int, *, shown_tags: bool = False) -> list[Hit]:
-        """Some tracks of a result."""
-        rows = found.rows(offset, offset + limit)
-        ids = found.ids[rows]
+    def page(
+        self, ranking: Ranking, offset: int, limit: int, *, shown_tags: bool = False
+    ) -> list[Hit]:
+        """Some tracks of a ranking."""
+        rows = ranking.rows(offset, offset + limit)
+        ids = ranking.ids[rows]
         tags = self.shown_tags(ids) if shown_tags else [[] for _ in ids]
-        values = self.features(ids, found.features)
+        values = self.features(ids, ranking.features)
         hits = []
         for i, track in enumerate(self.library.tracks.many(ids)):
             row = rows[i]
             hit = Hit(
                 track=track,
-                probability=_value(found.probability, row),
-                similarity=_value(found.similarity, row),
-                holds=found.holds is None or bool(found.holds[row]),
-                source=None if found.sources is None else SOURCES[found.sources[row]],
-                tags={name: float(p[row]) for name, p in found.tags.items()},
+                probability=_value(ranking.probability, row),
+                similarity=_value(ranking.similarity, row),
+                holds=ranking.holds is None or bool(ranking.holds[row]),
+                source=None if ranking.sources is None else SOURCES[ranking.sources[row]],
+                tags={name: float(p[row]) for name, p in ranking.tags.items()},
                 shown_tags=tags[i],
                 features=values[i],
             )
@@ -557,11 +597,15 @@ class Snapshot:
         for name, holds in said.items():
             tag = self.tags[name]
             if holds and not tag.hidden:
-                shown.append(TrackTag(name, tag.spelling, 1.0, "people"))
+                shown.append(
+                    TrackTag(tag=name, shown=tag.spelling, probability=1.0, source="people")
+                )
         if len(shown) < N_SHOWN_TAGS:
             for tag, p in self._predicted_tags(steps):
                 if tag.name not in said and self.tags.holds(tag, said, p):
-                    shown.append(TrackTag(tag.name, tag.spelling, p, "model"))
+                    shown.append(
+                        TrackTag(tag=tag.name, shown=tag.spelling, probability=p, source="model")
+                    )
                 if len(shown) == N_SHOWN_TAGS:
                     break
         return shown[:N_SHOWN_TAGS]
@@ -577,13 +621,13 @@ class Snapshot:
         for tag in sorted(tags, key=lambda tag: -gain[tag.place]):
             yield tag, float(p[tag.place])
 
-    def facets(self, found: Found) -> list[Facet]:
-        """The tags of a result's tracks, the most common first."""
+    def facets(self, ranking: Ranking) -> list[Facet]:
+        """The tags of the tracks that match, the most common first."""
         facets = []
-        for name, n in self.holding.counts(found.matching).items():
+        for name, n in self.holding.counts(ranking.matching).items():
             tag = self.tags[name]
             if n and not tag.hidden:
-                facets.append(Facet(name, tag.spelling, tag.kind, n))
+                facets.append(Facet(tag=name, shown=tag.spelling, kind=tag.kind, n=n))
         return sorted(facets, key=lambda facet: (-facet.n, facet.tag))
 
 
@@ -651,6 +695,16 @@ class Holding:
         tags = self.verdicts.tags[chosen & self.by_people]
         counts = np.bincount(tags, minlength=len(self.verdicts.names)).tolist()
         return {name: n for name, n in zip(self.verdicts.names, counts, strict=True) if n}
+
+
+def _check_order(question: Question) -> None:
+    """Raise a DataError if tracks cannot be ordered as asked."""
+    order = question.order
+    if order is not None and order not in ORDERS:
+        hint = did_you_mean(order, ORDERS, examples=len(ORDERS))
+        raise DataError(f"Tracks cannot be ordered by {order!r}.{hint}")
+    if order == "likeness" and question.like is None:
+        raise DataError("To order tracks by similarity, name a track with 'like'.")
 
 
 def _value(column: NDArray[Any] | None, row: int) -> float | None:

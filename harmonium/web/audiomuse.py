@@ -16,7 +16,7 @@ from pydantic import AfterValidator, BaseModel
 from harmonium.arrays import Places
 from harmonium.connect.songs import Song, matched
 from harmonium.connect.subsonic import Server
-from harmonium.library.search import similarity_matrix
+from harmonium.library.searching.likeness import similarity_matrix
 from harmonium.library.searching.paths import MAX_STOPS, smooth_order
 from harmonium.library.snapshot import Question
 from harmonium.library.sound import try_to_update_sound_vectors

@@ -13,7 +13,8 @@ from some_tracks import a_model
 
 from harmonium.data import normalise_tag
 from harmonium.errors import DataError, LibraryError
-from harmonium.library.search import MAX_DEPTH, N_TAGS_LIKE_SOUND, Query, alike, parse
+from harmonium.library.search import MAX_DEPTH, Query, parse
+from harmonium.library.searching.likeness import N_TAGS_LIKE_SOUND, alike
 from harmonium.library.sound import SoundVectors
 from harmonium.library.store.schema import BLOCK, EXTRACTOR
 from harmonium.library.store.schema import track as track_table

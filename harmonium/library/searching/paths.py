@@ -1,6 +1,6 @@
 """Orders by sound: a path from one track to another, and a smooth order of several tracks.
 
-A jump is one minus the similarity of two neighbours (`search.similarity_matrix`). A path has as
+A jump is one minus the similarity of two neighbours (`likeness.similarity_matrix`). A path has as
 many stops as asked for, each closer to its end and farther from its start than the one before. Of
 all such paths it has the least sum of cubed jumps: one large jump costs more than many small ones.
 docs/benchmarks.md compares it with other ways.

@@ -15,12 +15,11 @@ import numpy as np
 import sqlalchemy as sa
 from numpy.typing import NDArray
 
-from harmonium.arrays import Floats, Ids, Places
+from harmonium.arrays import Floats, Ids, Places, places_of_largest
 from harmonium.errors import LibraryError, counted
 from harmonium.library.model.odds import log_odds
 from harmonium.library.model.tag_table import Tag, unknown_tag
 from harmonium.library.model.tagger import no_model
-from harmonium.library.search import first
 from harmonium.library.snapshot import Snapshot
 from harmonium.library.store.database import LibraryPart
 from harmonium.library.store.predictions import Steps, unpacked
@@ -184,7 +183,7 @@ def _most_doubtful(
     doubt[snapshot.absent] = -np.inf
     if tag.owner == "own":
         doubt += OWN_FIRST
-    rows = first(doubt, most)
+    rows = places_of_largest(doubt, most)
     rows = rows[np.isfinite(doubt[rows])]
     return _Candidates(
         ids=predictions.ids[rows],

@@ -9,7 +9,7 @@ from command_line import run_main
 from small_library import new_change
 
 from harmonium.errors import DataError
-from harmonium.library.search import similarities, similarity_matrix
+from harmonium.library.searching.likeness import similarities, similarity_matrix
 from harmonium.library.searching.paths import pool_between, smooth_order, smoothest
 
 
