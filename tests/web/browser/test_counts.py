@@ -5,7 +5,7 @@ import re
 import httpx
 import pytest
 from browser_pages import JOB_PATIENCE, opened_page
-from heard_library import N_TRACKS
+from heard_library import N_TRACKS, RARE, answer_and_hide
 from playwright.sync_api import expect
 from web_server import root, serving
 
@@ -13,7 +13,6 @@ from harmonium.library import Library
 
 N_ANSWERS = 3
 FIRST_FILES, MORE_FILES = 5, 20  # of the preview of a write
-RARE = "Sunday Morning"
 
 
 @pytest.fixture(scope="module")
@@ -22,16 +21,7 @@ def counts_address(music, tmp_path_factory):
     place = tmp_path_factory.mktemp("counts") / "library.db"
     with Library.open(music / "library.db") as library, Library.open(place) as copy:
         library.engine.raw_connection().backup(copy.engine.raw_connection().driver_connection)
-    with Library.open(place) as library:
-        tracks = list(library.tracks.all())
-        with library.learner.paused():
-            for track in tracks[40:46]:
-                library.say(track, yes=["drizzle"])
-            library.say(tracks[0], yes=[RARE], no=["calm"])
-            library.say(tracks[1], no=["bass"])
-            library.say(tracks[47], yes=["bass"], no=["dark"])
-        library.hide("energetic")
-        library.learn()
+    answer_and_hide(place)
     with serving(place) as client:
         yield root(client)
 
