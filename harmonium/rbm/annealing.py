@@ -22,8 +22,16 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
-from harmonium.arrays import Codes, Doubles, Floats
-from harmonium.rbm.inference import MAX_UNITS, Clips, chunks, gibbs_sweep, log_likelihood
+from harmonium.arrays import Doubles, Floats
+from harmonium.rbm.inference import (
+    MAX_UNITS,
+    Clips,
+    Conditions,
+    chunks,
+    gibbs_sweep,
+    in_double,
+    log_likelihood,
+)
 from harmonium.rbm.model import Field, Params, clamp, compiled, condition, free_energy, refuse_fork
 
 CHUNK = 64  # clips at a time: all chains of all of them advance together
@@ -111,7 +119,7 @@ def annealed_log_likelihood(
 def log_likelihoods(
     params: Params,
     u: Floats,
-    a: Codes,
+    a: Conditions,
     y: Floats,
     *,
     steps: int = 500,
@@ -121,7 +129,8 @@ def log_likelihoods(
     """log p(y_known | u, a) of any number of clips; NaN in ``y`` is unknown.
 
     By enumeration, without error, if the model has at most ``MAX_UNITS`` hidden units or tags; else
-    by annealed importance sampling. Shapes: ``u`` (N, D), ``a`` (N, S), ``y`` (N, C).
+    by annealed importance sampling. Shapes: ``u`` (N, D), ``a`` (N, S) or (N, C) as in
+    `condition`, ``y`` (N, C).
     """
     refuse_fork()
     small = min(params.U.shape) <= MAX_UNITS
@@ -140,10 +149,9 @@ def log_likelihoods(
 
 def _enumerated(params: Params, clips: Clips) -> Doubles:
     """In double precision."""
-    u, a, y = clips
     with jax.enable_x64(True):
-        wide, (u, y) = jax.tree.map(np.float64, (params, (u, y)))
-        return np.asarray(_exact(wide, u, a, y))
+        wide = jax.tree.map(np.float64, params)
+        return np.asarray(_exact(wide, *in_double(clips)))
 
 
 @compiled()

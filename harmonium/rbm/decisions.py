@@ -14,8 +14,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
-from harmonium.arrays import Codes, Floats
-from harmonium.rbm.inference import chunks, mean_field
+from harmonium.arrays import Floats
+from harmonium.rbm.inference import Conditions, chunks, mean_field
 from harmonium.rbm.model import Field, Params, clamp, compiled, condition, refuse_fork, unclamp
 
 CHUNK = 64  # clips at a time: each has several candidates
@@ -68,10 +68,13 @@ def most_probable(
     return unclamp(tags[:, 0], y)
 
 
-def decide(params: list[Params], u: Floats, a: Codes, y: Floats, p: Floats, beams: int) -> Floats:
+def decide(
+    params: list[Params], u: Floats, a: Conditions, y: Floats, p: Floats, beams: int
+) -> Floats:
     """The most probable tags of any number of clips under the mean of several models' F, (N, C).
 
-    Shapes: ``u`` (N, D), ``a`` (N, S); ``y`` (N, C) with NaN for unknown; marginals ``p`` (N, C).
+    Shapes: ``u`` (N, D), ``a`` (N, S) or (N, C) as in `condition`; ``y`` (N, C) with NaN for
+    unknown; marginals ``p`` (N, C).
     """
     refuse_fork()
     result = np.empty_like(y)

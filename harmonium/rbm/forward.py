@@ -29,16 +29,23 @@ class PlainRBM(NamedTuple):
 
 
 class ConditionalRBM(NamedTuple):
-    """The parameters of one member of a model: p(y, h | x) ∝ exp(hᵀUy + hᵀWx + dᵀy + cᵀh)."""
+    """The parameters of one member of a model: p(y, h | x) ∝ exp(hᵀUy + hᵀWx + dᵀy + cᵀh).
+
+    With V, there is also a number a_j for each tag: d_j ← d_j + V_j a_j.
+    """
 
     U: Doubles  # (n, C)
     W: Doubles  # (n, D)
     c: Doubles  # (n,)
     d: Doubles  # (C,)
+    V: Doubles | None = None  # (1, C)
 
-    def condition(self, x: Doubles) -> PlainRBM:
-        """The RBM over the tags of clips with features x (B, D): c ← c + Wx."""
-        return PlainRBM(self.U, self.c + x @ self.W.T, self.d)
+    def condition(self, x: Doubles, a: Doubles | None = None) -> PlainRBM:
+        """The RBM over the tags of clips with features x (B, D) and, with V, numbers a (B, C)."""
+        d = self.d
+        if a is not None and self.V is not None:
+            d = d + self.V * a
+        return PlainRBM(self.U, self.c + x @ self.W.T, d)
 
 
 class Marginals(NamedTuple):
@@ -74,12 +81,17 @@ def mean_field(rbm: PlainRBM, y: Doubles, *, steps: int) -> Doubles:
 
 
 def mean_of_members(
-    members: Sequence[ConditionalRBM], x: Doubles, y: Doubles, *, steps: int
+    members: Sequence[ConditionalRBM],
+    x: Doubles,
+    y: Doubles,
+    *,
+    steps: int,
+    a: Doubles | None = None,
 ) -> Floats:
     """What several members say by mean field: σ of the mean of their log-odds, (B, C)."""
     answers = []
     for member in members:
-        P = mean_field(member.condition(x), y, steps=steps)
+        P = mean_field(member.condition(x, a), y, steps=steps)
         answers.append(P.astype(np.float32))
     return mean_probabilities(answers)
 

@@ -43,6 +43,7 @@ from harmonium.rbm.model import (
     Params,
     clamp,
     condition,
+    has_numbers,
     hidden_given_tags,
     tags_given_hidden,
 )
@@ -55,7 +56,7 @@ class Batch(NamedTuple):
     """Clips to learn from."""
 
     u: Array  # (B, D)
-    a: Array  # (B, S), indices into V; negative: none
+    a: Array  # (B, S), indices into V, negative: none; or (B, C), a number for each tag
     y: Array  # (B, C), tags; NaN unknown
     w: Array  # (B,), weight of each clip; 0 for rows that only fill up the batch
     chains: Any = None  # (B, C), the persistent chains of the clips, if they have any
@@ -419,7 +420,12 @@ def _descent(params: Params, batch: Batch, positive: Moments, negative: Moments)
 
 
 def _scatter(V: Array, a: Array, y: Array) -> Array:
-    """Σ_b y_b a_bᵀ for one-hot parts a: row a_bs of the result gains y_b. Shape of V, (A, C)."""
+    """Σ_b y_b a_bᵀ for one-hot parts a: row a_bs of the result gains y_b. Shape of V, (A, C).
+
+    If a has a number for each tag, V is diagonal, and the result is Σ_b y_bj a_bj, (1, C).
+    """
+    if a.shape[1] and has_numbers(a):
+        return jnp.sum(y * a, axis=0, keepdims=True)
     rows = jnp.zeros_like(V)
     for part in range(a.shape[1]):
         index = a[:, part]

@@ -14,7 +14,7 @@ and streams blocks with a running maximum, in bounded memory.
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, TypeAlias
 
 import jax
 import jax.numpy as jnp
@@ -391,6 +391,9 @@ def method_of(options: InferenceOptions) -> InferenceMethod:
 
 # Inference for any number of clips
 
+Conditions: TypeAlias = Codes | Floats  # a: rows of V (N, S), or a number for each tag (N, C)
+Clips: TypeAlias = tuple[Floats, Conditions, Floats]  # u (N, D), a, and y (N, C); NaN: unknown
+
 
 class Diagnostics(NamedTuple):
     """How each clip's marginals were found, and how far they are from convergence."""
@@ -408,10 +411,12 @@ class Inference(NamedTuple):
     diagnostics: Diagnostics
 
 
-def infer(params: Params, u: Floats, a: Codes, y: Floats, options: InferenceOptions) -> Inference:
+def infer(
+    params: Params, u: Floats, a: Conditions, y: Floats, options: InferenceOptions
+) -> Inference:
     """Marginals of every clip under ``params``, given the known tags; NaN in ``y`` is unknown.
 
-    Shapes: ``u`` (N, D), ``a`` (N, S), ``y`` (N, C).
+    Shapes: ``u`` (N, D), ``a`` (N, S) or (N, C) as in `condition`, ``y`` (N, C).
     """
     refuse_fork()
     tags, hidden, residual = _run(options, params, (u, a, y))
@@ -431,9 +436,6 @@ def infer(params: Params, u: Floats, a: Codes, y: Floats, options: InferenceOpti
         h=hidden,
         diagnostics=Diagnostics(method=names, residual=residual, converged=converged),
     )
-
-
-Clips = tuple[Floats, Codes, Floats]  # u (N, D), a (N, S) and y (N, C) with NaN for unknown
 
 
 def _run(options: InferenceOptions, params: Params, clips: Clips) -> tuple[Floats, Floats, Floats]:
@@ -467,6 +469,11 @@ def _run(options: InferenceOptions, params: Params, clips: Clips) -> tuple[Float
     return y, h, residual
 
 
+def in_double(clips: Clips) -> Any:
+    """The clips in double precision, except for row numbers."""
+    return tuple(np.float64(part) if part.dtype.kind == "f" else part for part in clips)
+
+
 def padded(size: int, least: int = TILE, most: int = CHUNK) -> int:
     """The smallest of least, 2 least, 4 least, … most that is enough."""
     return min(most, least * 2 ** max(0, (size - 1) // least).bit_length())
@@ -493,10 +500,8 @@ def _marginals(
     if not method_of(options).needs_float64:
         return _program(options.method, options.steps, params, clips, numbers)
     with jax.enable_x64(True):
-        u, a, y = clips
         wide_params = jax.tree.map(np.float64, params)
-        wide_clips = (np.float64(u), a, np.float64(y))
-        return _program(options.method, options.steps, wide_params, wide_clips, numbers)
+        return _program(options.method, options.steps, wide_params, in_double(clips), numbers)
 
 
 @compiled(static_argnames=("method", "steps"))
@@ -513,12 +518,14 @@ def marginals(
 ) -> Array:
     """p(y_j = 1 | x, the observed tags), (B, C), traceable; NaN is not observed.
 
-    A ValueError for a method that cannot be traced.
+    x is (B, D); or (B, D + C), where the last C columns are a, a number for each tag. A ValueError
+    for a method that cannot be traced.
     """
     method = method_of(options)
     if not method.is_traced:
         raise ValueError(f"marginals by {options.method!r} are not traced")
-    field = condition(Params(*params[:5]), x, jnp.zeros((len(x), 0), jnp.int32))
+    n_features = params.W.shape[1]
+    field = condition(Params(*params[:5]), x[:, :n_features], x[:, n_features:])
     y = jnp.full((len(x), len(params.d)), jnp.nan) if observed is None else observed
     return method.marginals(field, y, options)
 

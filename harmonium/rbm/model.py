@@ -28,7 +28,8 @@ class Params(NamedTuple):
 
     U: Array  # (n, C)
     W: Array  # (n, D)
-    V: Array  # (A, C): the paper's V, transposed, so that a one-hot part of a looks up one row
+    V: Array  # (A, C): the paper's V, transposed, so that a one-hot part of a looks up one row;
+    # or (1, C): the diagonal of a V that weights a number for each tag
     c: Array  # (n,)
     d: Array  # (C,)
 
@@ -45,14 +46,22 @@ def condition(params: Params, u: Array, a: Array) -> Field:
     """c ← c + Wu and d ← d + Va.
 
     ``u`` is (B, D). ``a`` is (B, S) integers: one row of V for each of S one-hot parts (user,
-    track, clip); a negative index is an empty part, such as an unknown user.
+    track, clip); a negative index is an empty part, such as an unknown user. Or it is (B, C)
+    floats, a number for each tag: V is then diagonal, kept as (1, C), and d_j ← d_j + V_j a_j.
     """
     c = params.c[None, :] + u @ params.W.T  # (B, n)
     d = jnp.broadcast_to(params.d[None, :], (u.shape[0], params.d.shape[0]))
-    if a.shape[1]:
+    if a.shape[1] and has_numbers(a):
+        d = d + params.V * a
+    elif a.shape[1]:
         rows = params.V[jnp.maximum(a, 0)]  # (B, S, C)
         d = d + jnp.sum(jnp.where((a >= 0)[:, :, None], rows, 0.0), axis=1)
     return Field(params.U, c, d)
+
+
+def has_numbers(a: Array) -> bool:
+    """Whether a conditions the tags by a number for each, rather than by rows of V."""
+    return jnp.issubdtype(a.dtype, jnp.floating)
 
 
 def clamp(field: Field, y: Array) -> Field:

@@ -68,16 +68,30 @@ def random_tags(rng: np.random.Generator, B: int, C: int, *, unknown: float = 0.
 
 
 def random_batch(
-    rng: np.random.Generator, B: int, C: int, D: int, A: int, *, unknown: float = 0.0
+    rng: np.random.Generator,
+    B: int,
+    C: int,
+    D: int,
+    A: int,
+    *,
+    unknown: float = 0.0,
+    numbers: bool = False,
 ) -> Batch:
-    """Clips with weights that differ, in float64."""
+    """Clips with weights that differ, in float64; with ``numbers``, a has one for each tag."""
     u, w = single(rng.normal(size=(B, D))), single(rng.uniform(0.5, 2, B))
     a = rng.integers(-1, A, (B, 2)).astype(np.int32)
+    if numbers:
+        a = single(rng.normal(size=(B, C)))
     return Batch(u, a, random_tags(rng, B, C, unknown=unknown), w)
 
 
 def biases(model: Model, u: Floats, a: Indices) -> tuple[Floats, Floats]:
-    """c + Wu and d + Va of one clip, with a as the dense sum of its one-hot parts."""
+    """c + Wu and d + Va of one clip, with a as the dense sum of its one-hot parts.
+
+    If a has a number for each tag, V is (1, C), the diagonal of a square matrix.
+    """
+    if a.dtype.kind == "f":
+        return model.c + model.W @ u, model.d + np.diag(model.V[0]) @ a
     dense = np.zeros(len(model.V))
     for index in a:
         if index >= 0:
@@ -164,8 +178,11 @@ def energy_slopes(model: Model, u: Floats, a: Indices, y: Floats) -> Model:
     c, _ = biases(model, u, a)
     h = sigmoid(c + model.U @ y)
     V = np.zeros_like(model.V)
-    for row in a[a >= 0]:
-        V[row] += y
+    if a.dtype.kind == "f":
+        V[0] = a * y
+    else:
+        for row in a[a >= 0]:
+            V[row] += y
     return Model(np.outer(h, y), np.outer(h, u), V, h, y)
 
 

@@ -25,7 +25,7 @@ def random_member(rng, n_hidden=6, n_tags=5, n_features=4):
 
 
 def infer_by_jax(member, x, y, options):
-    U, W, c, d = (np.asarray(array, np.float32) for array in member)
+    U, W, c, d = (np.asarray(array, np.float32) for array in member[:4])
     params = Params(U, W, np.zeros((0, len(d)), np.float32), c, d)
     no_rows = np.zeros((len(x), 0), np.int32)
     return infer(params, np.float32(x), no_rows, np.float32(y), options)
