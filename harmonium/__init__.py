@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from harmonium.estimators import SVMTagger as SVMTagger
     from harmonium.estimators import TagRBM as TagRBM
     from harmonium.estimators import TagSmoother as TagSmoother
+    from harmonium.estimators import paper_options as paper_options
     from harmonium.library import Library as Library
 
 __version__ = "1.0.0"
@@ -37,6 +38,7 @@ _NAMES = {
         "SVMTagger",
         "TagRBM",
         "TagSmoother",
+        "paper_options",
     ],
     "library": ["Library"],
 }

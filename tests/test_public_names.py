@@ -33,6 +33,7 @@ def test_the_public_names_are_these():
     names = [
         "__version__",
         "load",
+        "paper_options",
         "Library",
         "AudioFeatures",
         "ClipNormaliser",

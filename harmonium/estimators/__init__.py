@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from harmonium.estimators.networks import DiscriminativeRBM as DiscriminativeRBM
     from harmonium.estimators.networks import GenerativeRBM as GenerativeRBM
     from harmonium.estimators.networks import MLPTagger as MLPTagger
+    from harmonium.estimators.paper import paper_options as paper_options
     from harmonium.estimators.smoother import TagSmoother as TagSmoother
     from harmonium.estimators.svm import SVMTagger as SVMTagger
     from harmonium.estimators.tag_rbm import TagRBM as TagRBM
@@ -24,6 +25,7 @@ _NAMES = {
     "completers": ["ChainTagger", "CooccurrenceTagger", "NaiveBayesTagger"],
     "linear": ["LogisticTagger"],
     "networks": ["DiscriminativeRBM", "GenerativeRBM", "MLPTagger"],
+    "paper": ["paper_options"],
     "smoother": ["TagSmoother"],
     "svm": ["SVMTagger"],
     "tag_rbm": ["TagRBM"],

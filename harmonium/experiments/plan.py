@@ -53,7 +53,7 @@ class Arm:
     @property
     def fixed(self) -> dict[str, Any]:
         """The settings that no search chooses, with the smoother's."""
-        settings = {**self.model.settings, **self.settings}
+        settings = {**self.model.fixed, **self.settings}
         if self.smoothing is not None:
             settings |= _of_smoother(self.smoothing.settings)
         return settings

@@ -28,6 +28,7 @@ from pydantic import (
 
 from harmonium.errors import DataError, did_you_mean
 from harmonium.estimators.inference import INFERENCE_LABELS
+from harmonium.estimators.paper import paper_options
 from harmonium.experiments.datasets import CATALOGUE, DatasetSpec
 
 Form = Literal[  # how the report shows the results
@@ -116,10 +117,18 @@ class ModelSpec:
     __pydantic_config__ = ConfigDict(extra="forbid")
     name: str  # in tables and figures
     estimator: str  # one of `MODELS`
+    paper: StrictBool = False  # whether the settings start from `paper_options`
     settings: dict[str, Any] = field(default_factory=dict)
     search: Search = ()
     skip: tuple[str, ...] = ()  # datasets that it takes too long for
     refit: StrictBool = False  # when cross-fitting, tested as one model of all training clips
+
+    @property
+    def fixed(self) -> dict[str, Any]:
+        """The settings that its search starts from."""
+        if self.paper:
+            return {**paper_options(self.estimator), **self.settings}
+        return self.settings
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -261,7 +270,7 @@ def _check_models(recipe: Recipe) -> None:
         for label in model.skip:
             _choice("a dataset of the recipe", label, labels)
         where = f"model '{model.name}'"
-        _check_settings(model.estimator, model.settings, where=f"settings of {where}")
+        _check_settings(model.estimator, model.fixed, where=f"settings of {where}")
         _check_settings(model.estimator, chain(*model.search), where=f"search of {where}")
         _check_settings(model.estimator, varied, where="[vary]")
     for smoothing in recipe.smoothings:

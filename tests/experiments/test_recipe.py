@@ -8,7 +8,7 @@ import pytest
 from dataset_samples import RECIPE
 from places import PROJECT
 
-from harmonium import DiscriminativeRBM
+from harmonium import DiscriminativeRBM, paper_options
 from harmonium.errors import DataError
 from harmonium.experiments import plan
 from harmonium.experiments.plan import arms, fold_state, fold_states, missing, most_runs
@@ -16,6 +16,17 @@ from harmonium.experiments.recipe import parse_recipe, read_recipe
 from harmonium.experiments.results import open_results, read_results
 
 RECIPES = PROJECT / "recipes"
+
+OURS = """
+title = "Ours"
+form = "comparison"
+datasets = ["emotify"]
+
+[[model]]
+name = "MLP"
+estimator = "MLPTagger"
+settings = { n_hidden = 7 }
+"""
 
 every_recipe = pytest.mark.parametrize(
     "path", sorted(RECIPES.rglob("*.toml")), ids=lambda path: str(path.relative_to(RECIPES))
@@ -95,7 +106,7 @@ def test_every_experiment_has_a_small_version():
 
 def trainings(recipe, model):
     """Every way in which a recipe may train one of its discriminative RBMs."""
-    given = [model.settings.get("training", DiscriminativeRBM().training)]
+    given = [model.fixed.get("training", DiscriminativeRBM().training)]
     ways = set(recipe.vary.get("training", given))
     for values in model.search:
         ways.update(values.get("training", ()))
@@ -122,9 +133,18 @@ def test_the_steps_of_training_belong_to_a_named_training(path):
     """Ten steps mean one thing for contrastive divergence and another for multi-prediction."""
     recipe = read_recipe(path)
     for model in recipe.models:
-        varied = {*model.settings, *recipe.vary, *itertools.chain(*model.search)}
+        varied = {*model.fixed, *recipe.vary, *itertools.chain(*model.search)}
         if model.estimator == "DiscriminativeRBM" and "training_steps" in varied:
             assert "training" in varied
+
+
+def test_the_settings_of_the_paper_come_before_those_of_the_recipe():
+    text = OURS.replace("settings", "paper = true\nsettings")
+    model = parse_recipe(text).models[0]
+    assert model.fixed == {**paper_options("MLPTagger"), "n_hidden": 7}
+    assert arms(parse_recipe(text))[0].fixed == model.fixed
+    with pytest.raises(DataError, match="one that the paper trains"):
+        parse_recipe(text.replace("MLPTagger", "ChainTagger").replace("n_hidden = 7", ""))
 
 
 def varying(line):
