@@ -63,7 +63,7 @@ def create_app(settings: ServerSettings) -> FastAPI:
 
         app.include_router(audiomuse.router)
     app.mount("/static", StaticFiles(directory=STATIC), name="static")
-    app.add_middleware(Guard, settings=settings)
+    app.add_middleware(Guard, settings=settings, open_sessions=service.sessions)
     return app
 
 

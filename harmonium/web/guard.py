@@ -16,15 +16,18 @@ import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import HTTPConnection
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from harmonium.errors import LibraryError
 from harmonium.web import sessions
-from harmonium.web.problems import Problem
+from harmonium.web.problems import Problem, problem_of
 
 if TYPE_CHECKING:
     from harmonium.connect.subsonic import Server
+    from harmonium.web.sessions import Sessions
 
 API = "/api/v1/"
 FILES = f"{API}files"
@@ -96,9 +99,10 @@ def _address(name: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
 class Guard:
     """An ASGI app that checks requests before another app sees them."""
 
-    def __init__(self, app: ASGIApp, settings: ServerSettings) -> None:
+    def __init__(self, app: ASGIApp, settings: ServerSettings, open_sessions: "Sessions") -> None:
         self.app = app
         self.settings = settings
+        self._sessions = open_sessions
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass a request on, or say why not."""
@@ -108,7 +112,7 @@ class Guard:
             return
         response = _Response(scope, send, log=self.settings.log)
         try:
-            self._check(HTTPConnection(scope))
+            await self._check(HTTPConnection(scope))
             await self.app(scope, _limited(scope, receive), response.send)
         except Problem as problem:
             if not response.begun:
@@ -116,7 +120,7 @@ class Guard:
         except TimeoutError:
             return  # The client does not read; the connection is closed.
 
-    def _check(self, request: HTTPConnection) -> None:
+    async def _check(self, request: HTTPConnection) -> None:
         """Raise a `Problem` if a request is not allowed."""
         method = request.scope["method"]
         path = request.scope["path"]
@@ -132,14 +136,14 @@ class Guard:
             raise Problem(403, "Pages from other sites may not call this server.")
         if method in ("POST", "PUT", "PATCH", "DELETE"):
             _check_type(path, request.headers)
-        if is_api and (method, path) not in OPEN_ROUTES and not self._has_token(request):
+        if is_api and (method, path) not in OPEN_ROUTES and not await self._has_token(request):
             raise Problem(
                 401,
                 "This server needs its token. Open the address that `harmonium serve` printed, or "
                 "send the header Authorization: Bearer TOKEN.",
             )
 
-    def _has_token(self, request: HTTPConnection) -> bool:
+    async def _has_token(self, request: HTTPConnection) -> bool:
         """Whether a request has the token or the cookie of a session, if the server needs one."""
         token = self.settings.token
         if token is None:
@@ -148,7 +152,14 @@ class Guard:
         if scheme.lower() == "bearer" and sessions.same_secret(given.strip(), token):
             return True
         cookie = request.cookies.get(sessions.cookie_name(self.settings.port), "")
-        return sessions.is_session(cookie, token)
+        if not cookie:
+            return False
+        if self._sessions.is_known(cookie):
+            return True
+        try:
+            return await run_in_threadpool(self._sessions.look_up, cookie)
+        except LibraryError as error:
+            raise problem_of(error) from None
 
 
 def _without_port(host: str) -> str:

@@ -20,6 +20,7 @@ from harmonium.web.guard import ServerSettings
 from harmonium.web.jobs import Jobs
 from harmonium.web.learner import Learner
 from harmonium.web.problems import Problem, not_ready
+from harmonium.web.sessions import Sessions
 
 T = TypeVar("T")
 RETRY_SECONDS = 2  # when to retry a request that was refused because the server was busy
@@ -50,6 +51,7 @@ class Service:
         self.events = Events(self)
         self.jobs = Jobs(self)
         self.learner = Learner(self)
+        self.sessions = Sessions(self)
         self._lock = threading.Lock()
         self._library: Library | None = None
         self._cache: dict[str, _Cached] = {}

@@ -4,6 +4,7 @@ import os
 import re
 import time
 from datetime import datetime, timedelta
+from types import SimpleNamespace
 
 import pytest
 from noise_files import LEVEL, LONG_AGO, write
@@ -62,13 +63,16 @@ def test_a_file_from_the_future_is_looked_at_again(library, tmp_path, monkeypatc
     assert sounds != {before.sound}
 
 
-def test_a_session_ends_when_the_clock_says_so_and_a_new_one_can_begin(monkeypatch):
-    now, value = sessions.time.time(), sessions.new_session("token")
-    monkeypatch.setattr(sessions.time, "time", lambda: now - 10 * sessions.SESSION_SECONDS)
-    assert sessions.is_session(value, "token")
-    monkeypatch.setattr(sessions.time, "time", lambda: now + 10 * sessions.SESSION_SECONDS)
-    assert not sessions.is_session(value, "token")
-    assert sessions.is_session(sessions.new_session("token"), "token")
+def test_a_session_ends_when_the_clock_says_so_and_a_new_one_can_begin(library, monkeypatch):
+    settings = SimpleNamespace(token="token")
+    service = SimpleNamespace(settings=settings, library_if_any=lambda: library)
+    now, cookie = sessions.time.time(), sessions.Sessions(service).begin()
+    for days, is_open in ((-300, True), (29, True), (31, False), (300, False)):
+        monkeypatch.setattr(sessions.time, "time", lambda days=days: now + days * 24 * 3600)
+        assert sessions.Sessions(service).look_up(cookie) == is_open
+    other = sessions.Sessions(service).begin()
+    assert sessions.Sessions(service).look_up(other)
+    assert len(library.settings.beginning_with(sessions.SETTING)) == 1  # the first was removed
 
 
 def test_nothing_else_reads_a_clock_that_can_be_set():

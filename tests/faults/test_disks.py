@@ -249,6 +249,31 @@ def test_a_library_on_a_read_only_disk_is_served(disk, place):
         assert "read-only" in refused.json()["error"]["message"]
 
 
+def test_a_session_on_a_read_only_disk_ends_with_its_server(disk, place):
+    token = "a token that is long enough"
+    with read_only(disk), serving(place, token=token) as client:
+        del client.headers["Authorization"]
+        assert client.get("library").status_code == 401
+        assert client.post("session", json={"token": token}).status_code == 204
+        assert client.get("library").status_code == 200
+        cookie = {"Cookie": "; ".join(f"{name}={value}" for name, value in client.cookies.items())}
+        assert client.delete("session").status_code == 204
+        client.cookies.clear()
+        assert client.get("library", headers=cookie).status_code == 401
+
+
+def test_signing_out_without_room_is_refused(disk, place):
+    token = "a token that is long enough"
+    with serving(place, token=token) as client:
+        del client.headers["Authorization"]
+        client.post("session", json={"token": token})
+        leave(disk, 0)
+        assert client.delete("session").status_code == 503
+        assert client.get("library").status_code == 200
+        (disk / "ballast").unlink()
+        assert client.delete("session").status_code == 204
+
+
 def test_what_a_killed_process_left_on_a_read_only_disk_is_read_or_refused(disk, place):
     """A log beside the file holds what was said last: without it, the file would be old."""
     with Library.open(place) as library:

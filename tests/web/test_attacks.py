@@ -1,5 +1,6 @@
 """What docs/web.md says the server withstands, one test for each."""
 
+import hmac
 import logging
 import socket
 import subprocess
@@ -368,13 +369,53 @@ def test_the_token_opens_and_the_cookie_after_it(locked):
         "x",
         "9999999999.",
         "9999999999." + "0" * 64,
-        f"1.{sessions._signature('1', TOKEN)}",
+        hmac.new(TOKEN.encode(), b"", "sha256").hexdigest(),
         TOKEN,
     ],
 )
 def test_a_forged_cookie_opens_nothing(locked, value):
     name = f"harmonium_{locked.base_url.port}"
     assert locked.get("library", headers={"Cookie": f"{name}={value}"}).status_code == 401
+
+
+def sign_in(client):
+    """The cookie's value in a new session."""
+    client.cookies.clear()
+    assert client.post("session", json={"token": TOKEN}).status_code == 204
+    (value,) = client.cookies.values()
+    client.cookies.clear()
+    return value
+
+
+def cookie(client, value):
+    """The header with a session's cookie."""
+    return {"Cookie": f"harmonium_{client.base_url.port}={value}"}
+
+
+def statuses(client, values):
+    """The status of an answer in each of some sessions."""
+    return [client.get("library", headers=cookie(client, value)).status_code for value in values]
+
+
+def test_a_session_outlives_the_server_and_signing_out_does_too(tmp_path):
+    """Each browser has a session of its own, also of two that sign in at once."""
+    Library.open(tmp_path / "library.db").close()
+    with serving(tmp_path / "library.db", token=TOKEN) as first:
+        del first.headers["Authorization"]
+        values = [sign_in(first) for _ in range(3)]
+        assert len({*values}) == 3
+        first.delete("session", headers=cookie(first, values[0]))
+        assert statuses(first, values) == [401, 200, 200]
+    with serving(tmp_path / "library.db", token=TOKEN) as second:
+        del second.headers["Authorization"]
+        assert statuses(second, values) == [401, 200, 200]
+        second.delete("session", headers=cookie(second, values[1]))
+    with serving(tmp_path / "library.db", token=TOKEN) as third:
+        del third.headers["Authorization"]
+        assert statuses(third, values) == [401, 401, 200]
+    with serving(tmp_path / "library.db", token="another token of that length") as other:
+        del other.headers["Authorization"]
+        assert statuses(other, values) == [401, 401, 401]
 
 
 def test_secrets_are_compared_in_constant_time(monkeypatch):

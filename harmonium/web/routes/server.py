@@ -31,18 +31,16 @@ def sign_in(service: UsedService, body: SignInRequest) -> Response:
         if not sessions.same_secret(body.token, token):
             raise Problem(401, "That is not this server's token.", field="token")
         name = sessions.cookie_name(service.settings.port)
-        session = sessions.new_session(token)
+        session = service.sessions.begin()
         response.set_cookie(name, session, max_age=sessions.SESSION_SECONDS, **COOKIE)
     return response
 
 
 @router.delete("/session", tags=["session"], status_code=204, response_class=Response)
 def sign_out(service: UsedService, request: Request) -> Response:
-    """Sign a browser out; its cookie stops working."""
+    """Sign a browser out; its cookie stops working, also after a restart of the server."""
     name = sessions.cookie_name(service.settings.port)
-    cookie = request.cookies.get(name, "")
-    if sessions.is_session(cookie, service.settings.token or ""):
-        sessions.SIGNED_OUT.add(cookie)
+    service.sessions.end(request.cookies.get(name, ""))
     response = Response(status_code=204)
     response.delete_cookie(name, **COOKIE)
     return response
