@@ -5,7 +5,6 @@ password is sent as md5(password + salt), or plainly to servers that require it.
 """
 
 import hashlib
-import json
 import secrets
 import ssl
 import time
@@ -15,13 +14,14 @@ import warnings
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from http.client import HTTPException
+from http.client import HTTPException, HTTPResponse
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlencode, urlsplit
 
+from harmonium.connect.answers import Answer, OddAnswer
 from harmonium.connect.songs import Song, matched
 from harmonium.errors import DataError, HarmoniumWarning, ServerError, readable
 from harmonium.files import read_secret
@@ -31,6 +31,10 @@ from harmonium.library.store.tracks import Track
 VERSION = "1.13.0"  # of the protocol: the first with tokens
 SECONDS = 60  # time limit of a request
 PAGE = 500  # songs that are listed at a time
+MAX_PAGES = 2000  # of these
+MAX_SONGS = PAGE * MAX_PAGES
+MAX_BYTES = 1 << 26  # of an answer
+MAX_SCAN_SECONDS = 12 * 3600.0
 LOCAL = ("localhost", "127.0.0.1", "::1")
 NO_TOKENS = (10, 41, 42)  # codes of servers that do not take tokens
 WAYS_OUT = {
@@ -50,8 +54,13 @@ class Pushed:
 
 
 class _NoRedirect(urllib.request.HTTPRedirectHandler):
-    def redirect_request(self, *_: Any) -> None:
-        return None  # a form, with its secrets, goes to the server that was named
+    """A form, with its secrets, goes only to the server that was named."""
+
+    def http_error_302(self, *_: Any) -> None:
+        """Leave the answer to the handler of all other errors."""
+
+    http_error_301 = http_error_303 = http_error_302  # type: ignore[assignment]
+    http_error_307 = http_error_308 = http_error_302  # type: ignore[assignment]
 
 
 class Server:
@@ -76,23 +85,21 @@ class Server:
         self._takes_tokens = True
         self._is_open = parts.scheme == "http" and parts.hostname not in LOCAL
 
-    def call(self, method: str, **values: Any) -> dict[str, Any]:
+    def call(self, method: str, **values: Any) -> Answer:
         """The server's answer to a method; a ServerError if it fails."""
         if not self._password:
             self._password = self._ask_password(self)
-            refusal = self._answer("ping", {}).get("error", {})
-            self._takes_tokens = refusal.get("code") not in NO_TOKENS
+            self._takes_tokens = self._answer("ping", {}).error_code not in NO_TOKENS
             if not self._takes_tokens and self._is_open:
                 warning = f"{self.base} takes only plain passwords, over an unencrypted connection."
                 warnings.warn(warning, HarmoniumWarning, stacklevel=2)
         answer = self._answer(method, values)
-        if answer.get("status") != "ok":
-            error = answer.get("error", {})
-            way_out = WAYS_OUT.get(error.get("code"), "")
-            raise ServerError(f"{self.base} refused {method}: {error.get('message')} {way_out}")
+        if not answer.is_ok:
+            way_out = WAYS_OUT.get(answer.error_code or 0, "")
+            raise ServerError(f"{self.base} refused {method}: {answer.error_message} {way_out}")
         return answer
 
-    def _answer(self, method: str, values: dict[str, Any]) -> dict[str, Any]:
+    def _answer(self, method: str, values: dict[str, Any]) -> Answer:
         if self._takes_tokens:
             salt = secrets.token_hex(8)
             token = hashlib.md5((self._password + salt).encode()).hexdigest()
@@ -100,11 +107,14 @@ class Server:
         else:
             proof = {"p": f"enc:{self._password.encode().hex()}"}
         form = {"u": self.user, **proof, "v": VERSION, "c": "harmonium", "f": "json", **values}
-        data = urlencode(form, doseq=True).encode()
+        data = urlencode(form, doseq=True, errors="replace").encode()
         try:
             with self._opener.open(f"{self.base}/rest/{method}.view", data, SECONDS) as response:
-                return dict(json.load(response)["subsonic-response"])
-        except (OSError, HTTPException, ValueError, KeyError, TypeError) as error:
+                content = _read(response)
+            return Answer.from_json(content)
+        except OddAnswer as error:
+            raise ServerError(f"{self.base} answers {method} oddly: {error}.") from None
+        except (OSError, HTTPException, ValueError) as error:
             raise ServerError(self._explained(error)) from None
 
     def _explained(self, error: Exception) -> str:
@@ -114,9 +124,8 @@ class Server:
             error.close()
             location = error.headers.get("Location")
             if location:
-                host = urlsplit(location).netloc
-                return f"{self.base} redirects to {host}. Name that address instead."
-        if isinstance(error, urllib.error.HTTPError | ValueError | KeyError | TypeError):
+                return f"{self.base} redirects to {_host(location)}. Name that address instead."
+        if isinstance(error, urllib.error.HTTPError | ValueError):
             code = f"it answers {error.code}" if hasattr(error, "code") else "not its answer"
             return f"There is no Subsonic server at {self.base}: {code}. Check the address."
         if isinstance(reason, ssl.SSLCertVerificationError):
@@ -141,13 +150,16 @@ class Server:
     def _all_songs(self, progress: Progress | None) -> dict[str, Song]:
         """The songs that the server lists, by their id; none if it needs words to search for."""
         songs = self._search("")
-        while True:
+        for _ in range(MAX_PAGES):
             page = self._search("", offset=len(songs))
             if page.keys() <= songs.keys():
                 return songs
             songs |= page
+            if len(songs) > MAX_SONGS:
+                break
             if progress:
                 progress(len(songs), 0)
+        raise ServerError(f"{self.base} lists more and more songs; we stopped at {len(songs):,}.")
 
     def _search(self, query: str, *, offset: int = 0) -> dict[str, Song]:
         """One page of the songs that are found, by their id."""
@@ -159,11 +171,7 @@ class Server:
             artistCount=0,
             albumCount=0,
         )
-        songs = {}
-        for entry in answer.get("searchResult3", {}).get("song", []):
-            known = {key: entry[key] for key in Song._fields if entry.get(key)}
-            songs[str(entry["id"])] = Song(**known)
-        return songs
+        return {song.id: song for song in answer.songs}
 
     def push(self, name: str, tracks: Sequence[Track], songs: Iterable[Song]) -> Pushed:
         """Make a playlist of these tracks, or replace the user's playlist of this name."""
@@ -188,21 +196,46 @@ class Server:
             missing=[track for track in tracks if track.id not in matches],
         )
 
-    def _own_playlist(self, name: str) -> Any:
+    def _own_playlist(self, name: str) -> str | None:
         """The id of the user's playlist with this name; None if there is none."""
-        for playlist in self.call("getPlaylists").get("playlists", {}).get("playlist", []):
-            owner = playlist.get("owner", self.user)
-            if playlist.get("name") == name and owner == self.user:
-                return playlist["id"]
+        for playlist in self.call("getPlaylists").playlists:
+            if playlist.name == name and playlist.owner in (self.user, None):
+                if not playlist.id:
+                    raise ServerError(f"{self.base} does not say the id of the playlist {name!r}.")
+                return playlist.id
         return None
 
     def rescan(self, progress: Progress) -> None:
         """Let the server scan its folders, and wait until it is done."""
-        status = self.call("startScan").get("scanStatus", {})
-        while status.get("scanning"):
-            progress(int(status.get("count", 0)), 0)
+        answer = self.call("startScan")
+        end = time.monotonic() + MAX_SCAN_SECONDS
+        while answer.is_scanning:
+            if time.monotonic() > end:
+                raise ServerError(f"{self.base} has been scanning for hours. Try again later.")
+            progress(answer.n_scanned, 0)
             time.sleep(1)
-            status = self.call("getScanStatus").get("scanStatus", {})
+            answer = self.call("getScanStatus")
+
+
+def _read(response: HTTPResponse) -> bytes:
+    """The body of a response, with limits on its size and time."""
+    end = time.monotonic() + SECONDS
+    content = bytearray()
+    while part := response.read1(1 << 16):
+        content += part
+        if len(content) > MAX_BYTES:
+            raise OddAnswer(f"it is longer than {MAX_BYTES >> 20} MiB")
+        if time.monotonic() > end:
+            raise TimeoutError
+    return bytes(content)
+
+
+def _host(address: str) -> str:
+    """The host of an address that a server names."""
+    try:
+        return urlsplit(address).netloc[:200] or "another address"
+    except ValueError:
+        return "an invalid address"
 
 
 def find_password(

@@ -5,17 +5,21 @@ import json
 import socket
 import ssl
 import sys
+import threading
+import time
+from contextlib import suppress
 from types import SimpleNamespace
 from urllib.error import URLError
 
 import pytest
 from command_line import run_main
 from noise_files import write
-from subsonic_server import PASSWORD, USER, answering, supysonic
+from subsonic_server import ODD, PASSWORD, USER, answering, supysonic
 
 from harmonium.commands import playlists as commands
 from harmonium.commands.output import Output
 from harmonium.connect import subsonic
+from harmonium.connect.answers import Answer
 from harmonium.connect.songs import Song
 from harmonium.connect.subsonic import Server, find_password
 from harmonium.errors import DataError, HarmoniumWarning, ServerError
@@ -142,7 +146,7 @@ def test_the_password_is_sent_as_a_token():
 
 
 def test_a_password_that_goes_unprotected_over_a_network_is_warned_of(monkeypatch):
-    answers = iter([{"error": {"code": 41}}, {"status": "ok"}])
+    answers = iter([Answer(is_ok=False, error_code=41), Answer(is_ok=True)])
     monkeypatch.setattr(Server, "_answer", lambda *_: next(answers))
     with pytest.warns(HarmoniumWarning, match="unencrypted"):
         Server("http://ann@music.example", lambda _: "x").call("ping")
@@ -181,6 +185,125 @@ REFUSED = {"status": "failed", "error": {"code": 50, "message": "Not allowed."}}
 )
 def test_what_is_not_the_expected_answer_is_explained(answer, message):
     assert message in refused(lambda *_: answer)
+
+
+GOOD = {"id": "1", "title": "Blue", "path": "B/one.flac", "duration": 1.5}
+
+
+@pytest.mark.parametrize(
+    "song",
+    [
+        {**GOOD, "id": None},
+        {"title": "Blue"},
+        {**GOOD, "id": ["1"]},
+        {**GOOD, "id": True},
+        {**GOOD, "id": ""},
+    ],
+)
+def test_a_song_without_an_id_is_left_out(song):
+    answer = {"searchResult3": {"song": [song, {"id": 2, "title": 1979}]}}
+    with answering(lambda *_: answer) as address:
+        assert Server(address, lambda _: "x").songs() == [Song("2", title="1979")]
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ({"duration": "long"}, {}),
+        ({"duration": "180"}, {"duration": 180.0}),
+        ({"duration": [1]}, {}),
+        ({"duration": True}, {}),
+        ({"duration": float("nan")}, {}),
+        ({"duration": float("inf")}, {}),
+        ({"duration": 10**400}, {}),
+        ({"title": {"x": 1}, "artist": None, "album": 4, "path": []}, {"album": "4"}),
+        ({"title": "\ud800x"}, {"title": "?x"}),
+    ],
+    ids=str,
+)
+def test_what_is_not_of_its_type_counts_as_unknown(given, expected):
+    answer = {"searchResult3": {"song": {"id": "1", **given}}}  # one item instead of a list
+    with answering(lambda *_: answer) as address:
+        assert Server(address, lambda _: "x").songs() == [Song("1", **expected)]
+
+
+@pytest.mark.parametrize("kind", ODD)
+@pytest.mark.parametrize(
+    "method", ["ping", "search3", "getPlaylists", "startScan", "createPlaylist"]
+)
+def test_an_odd_answer_is_one_line(served, kind, method):
+    """Whichever method the server answers oddly; the other answers are as they should be."""
+    usual = {
+        "search3": {"searchResult3": {"song": [GOOD]}},
+        "getPlaylists": {"playlists": {}},
+        "startScan": {"scanStatus": {"scanning": False}},
+    }
+
+    def answer(asked, form):
+        return ODD[kind] if asked == method else usual.get(asked, {})
+
+    with answering(answer) as address:
+        to = ("-L", served.place, "--to", address, *served.common[-2:])
+        done = run_main("push", "rock", "--name", "Loud", "--rescan", *to)
+    said = done.stdout + done.stderr
+    assert done.exit_code in (0, 1, 2)
+    assert "Traceback" not in said
+    assert "\x1b[2J" not in said
+    assert len(said) < 2000
+    if done.exit_code == 2:
+        assert "127.0.0.1" in said
+
+
+def test_a_server_that_always_has_more_songs_is_not_followed_for_ever(monkeypatch):
+    monkeypatch.setattr(subsonic, "MAX_PAGES", 20)
+    n_asked = 0
+
+    def answer(method, form):
+        nonlocal n_asked
+        n_asked += 1
+        songs = [{"id": f"{n_asked} {i}", "title": "x"} for i in range(3)]
+        return {"searchResult3": {"song": songs}}
+
+    with answering(answer) as address, pytest.raises(ServerError, match="more and more songs"):
+        Server(address, lambda _: "x").songs()
+    assert n_asked < 25
+    monkeypatch.setattr(subsonic, "MAX_SONGS", 10)
+    with answering(answer) as address, pytest.raises(ServerError, match="more and more songs"):
+        Server(address, lambda _: "x").songs()
+    assert n_asked < 35
+
+
+def test_an_answer_has_limits_in_size_and_time(monkeypatch):
+    monkeypatch.setattr(subsonic, "MAX_BYTES", 10**5)
+    long = (200, {}, b" " * 10**6)
+    with answering(lambda *_: long) as address, pytest.raises(ServerError, match="longer"):
+        Server(address, lambda _: "x").call("ping")
+    monkeypatch.setattr(subsonic, "SECONDS", 0.3)
+    with socket.create_server(("127.0.0.1", 0)) as slow:
+        thread = threading.Thread(target=drip, args=(slow,))
+        thread.start()
+        address = f"http://ann@127.0.0.1:{slow.getsockname()[1]}"
+        with pytest.raises(ServerError, match="did not answer"):
+            Server(address, lambda _: "x").call("ping")
+        thread.join()
+
+
+def drip(listening):
+    """Answer a byte at a time, without end."""
+    connection, _ = listening.accept()
+    with connection, suppress(OSError):
+        connection.recv(10000)
+        connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 100000\r\n\r\n")
+        for _ in range(200):
+            connection.sendall(b" ")
+            time.sleep(0.05)
+
+
+def test_a_scan_that_never_ends(monkeypatch):
+    monkeypatch.setattr(subsonic, "MAX_SCAN_SECONDS", -1.0)
+    scanning = {"scanStatus": {"scanning": True, "count": "many"}}
+    with answering(lambda *_: scanning) as address, pytest.raises(ServerError, match="scanning"):
+        Server(address, lambda _: "x").rescan(lambda *_: None)
 
 
 def test_a_server_that_does_not_answer(monkeypatch):

@@ -10,6 +10,32 @@ from pathlib import Path
 from urllib.parse import parse_qs
 
 USER, PASSWORD = "ann", "se cret&+"
+DEEP = b'{"subsonic-response": {"status": "ok", "x": ' + b"[" * 10**5 + b"]" * 10**5 + b"}}"
+ODD = {  # answers of another shape than the protocol's
+    "null": {"searchResult3": None},
+    "no songs": {"searchResult3": {"song": None}},
+    "a text": {"searchResult3": "many"},
+    "a text as songs": {"searchResult3": {"song": "many"}},
+    "songs of text": {"searchResult3": {"song": ["Blue", None, 3]}},
+    "error of null": {"status": "failed", "error": None},
+    "error of text": {"status": "failed", "error": "no"},
+    "error code of text": {"status": "failed", "error": {"code": "forty", "message": ["x"]}},
+    "status of a list": {"status": ["ok"]},
+    "playlists of null": {"playlists": None},
+    "playlists of text": {"playlists": {"playlist": "Loud"}},
+    "playlists of numbers": {"playlists": {"playlist": [1, 2]}},
+    "playlist without id": {"playlists": {"playlist": [{"name": "Loud"}]}},
+    "scan of text": {"scanStatus": "yes"},
+    "a list": (200, {}, b"[]"),
+    "a list inside": (200, {}, b'{"subsonic-response": []}'),
+    "null inside": (200, {}, b'{"subsonic-response": null}'),
+    "a number of 5,000 digits": (200, {}, b'{"subsonic-response": {"x": ' + b"9" * 5000 + b"}}"),
+    "deep": (200, {}, DEEP),
+    "not text": (200, {}, b"\xff\xfe\x00"),
+    "nothing": (200, {}, b""),
+    "no header": (302, {"Location": "http://[x"}, b""),
+    "escape sequences": {"status": "failed", "error": {"message": "\x1b[2J\u202e" * 99}},
+}
 
 
 @contextmanager

@@ -7,7 +7,7 @@ import httpx
 import pytest
 from mutagen.flac import FLAC
 from noise_files import write
-from subsonic_server import PASSWORD, answering, supysonic
+from subsonic_server import ODD, PASSWORD, answering, supysonic
 from web_server import root, serving
 
 from harmonium.connect.subsonic import Server
@@ -105,3 +105,17 @@ def test_what_is_refused(plugin, tmp_path, monkeypatch):
         answer = plugin.ask("similar_tracks", item_id=plugin.songs["Song 0"].id)
     assert answer.status_code == 503
     assert "answers 500" in answer.json()["error"]["message"]
+
+
+@pytest.mark.parametrize("kind", ODD)
+def test_an_odd_server_is_no_error_of_this_one(plugin, monkeypatch, kind):
+    """Either it has no such song, or its answer cannot be used."""
+    service = plugin.client.server.config.app.state.service
+    service._cache.pop("audiomuse", None)
+    with answering(lambda *_: ODD[kind]) as odd:
+        settings = SimpleNamespace(subsonic=Server(odd, lambda _: "x"))
+        monkeypatch.setattr(service, "settings", settings)
+        answer = plugin.ask("similar_tracks", item_id="1")
+    service._cache.pop("audiomuse", None)
+    assert answer.status_code in (404, 503), answer.text
+    assert answer.json()["error"]["message"]
