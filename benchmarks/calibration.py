@@ -142,7 +142,7 @@ def show(label: str, asked: Any, found: Any, yes: Any) -> None:
             )
             print(f"{label:<26}{kind:<7}{name:<11}" + "".join(f"{x:8.4f}" for x in numbers))
     said, true = yes[~np.isnan(asked["sound"])].mean(), np.nanmean(asked["sound"])
-    print(f"{label:<26}predict says yes to {said:.4f}; true {true:.4f}", flush=True)
+    print(f"{label:<26}predict gives {said:.4f}; true {true:.4f}", flush=True)
 
 
 def main() -> None:

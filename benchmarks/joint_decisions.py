@@ -4,7 +4,7 @@
     python benchmarks/joint_decisions.py --show FILE        # the tables of docs/evaluation.md
 
 Five test folds; on each, a model with the defaults of its class (five members) learns from the
-other four. Decisions: "thresholds" is `predict`; "half" says yes from a probability of 0.5;
+other four. Decisions: "thresholds" is `predict`; "half" gives a tag from a probability of 0.5;
 "joint" is `predict_joint`. Measures: the share of clips with exactly the right set of tags (subset
 accuracy); the share of right decisions (1 - Hamming loss); and the F1 of a clip's tags, mean over
 the clips.

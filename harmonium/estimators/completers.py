@@ -106,7 +106,7 @@ class ChainTagger(SolvedTagger):
     ----------
     orders_ : (n_chains, n_tags), the tags' numbers in the order of each chain.
     params_ : W (E, C, D), V (E, C, C) and d (E, C) for features as given to ``fit``.
-    tags_ : names of the tags. thresholds_ : probability at which ``predict`` says yes, by tag.
+    tags_ : names of the tags. thresholds_ : probability from which ``predict`` gives a tag, by tag.
     n_features_in_, feature_names_in_, classes_ : as in scikit-learn.
 
     References
@@ -283,7 +283,7 @@ class CooccurrenceTagger(SolvedTagger):
 
     Attributes
     ----------
-    tags_ : names of the tags. thresholds_ : probability at which ``predict`` says yes, by tag.
+    tags_ : names of the tags. thresholds_ : probability from which ``predict`` gives a tag, by tag.
     n_features_in_, feature_names_in_, classes_ : as in scikit-learn.
 
     Examples
@@ -364,7 +364,7 @@ class NaiveBayesTagger(SolvedTagger):
 
     Attributes
     ----------
-    tags_ : names of the tags. thresholds_ : probability at which ``predict`` says yes, by tag.
+    tags_ : names of the tags. thresholds_ : probability from which ``predict`` gives a tag, by tag.
     n_features_in_, feature_names_in_, classes_ : as in scikit-learn.
 
     Examples

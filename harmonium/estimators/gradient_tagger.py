@@ -128,7 +128,7 @@ class GradientTagger(EpochHistory, TagClassifier):
     _score_name: ClassVar[str] = "auc"
     _score_label: ClassVar[str] = "AUC"
     _attributes: ClassVar[str] = """
-    tags_ : names of the tags. thresholds_ : probability at which ``predict`` says yes, by tag.
+    tags_ : names of the tags. thresholds_ : probability from which ``predict`` gives a tag, by tag.
     recalibration_ : the correction of the probabilities, or None.
     history_ : per epoch "log_likelihood" (a proxy, per tag), "auc" and "seconds".
     best_epoch_ : the epoch whose parameters were kept, counted from 1.
@@ -338,7 +338,7 @@ class GradientTagger(EpochHistory, TagClassifier):
     @property
     def _likelihood_weight(self) -> float:
         """Of the log-likelihood, beside the AUC, when the best epoch is chosen."""
-        return OF_WORDS if self._scaling.of_words else TIE_BREAKER
+        return OF_WORDS if self._scaling.is_bag_of_words else TIE_BREAKER
 
     def _keep(self, results: "Sequence[Result]") -> None:
         """Store the parameters of all members, and the history, which they share."""

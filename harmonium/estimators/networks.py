@@ -194,7 +194,7 @@ class RBMTagger(InferenceParameters, GradientTagger):
     ) -> RBMArchitecture:
         init_scale = self.init_scale
         if init_scale is None:
-            init_scale = INIT_SCALE_OF_WORDS if self._scaling.of_words else INIT_SCALE
+            init_scale = INIT_SCALE_OF_WORDS if self._scaling.is_bag_of_words else INIT_SCALE
         return RBMArchitecture(
             l1=self.l1,
             l2=self.l2 or 0.0,
@@ -211,7 +211,7 @@ class RBMTagger(InferenceParameters, GradientTagger):
     def _n_hidden(self) -> int:
         if self.n_hidden is not None:
             return self.n_hidden
-        return N_HIDDEN_OF_WORDS if self._scaling.of_words else N_HIDDEN
+        return N_HIDDEN_OF_WORDS if self._scaling.is_bag_of_words else N_HIDDEN
 
     def _joint_gradient(self, steps: int) -> JointContrastiveDivergence:
         """Of -log p(y, x), for Gaussian inputs with the variance of the scaled features, or 1."""

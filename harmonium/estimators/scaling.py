@@ -42,7 +42,7 @@ class Scaling(NamedTuple):
         return not self.unit_norm and self.knots is None
 
     @property
-    def of_words(self) -> bool:
+    def is_bag_of_words(self) -> bool:
         """Whether features are weighted like words: not centred, and some more than others."""
         return self.unit_norm and not self.mean.any() and bool((self.scale != 1).any())
 

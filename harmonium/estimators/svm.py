@@ -67,7 +67,7 @@ class SVMTagger(LinearTagger):
     ----------
     coef_, intercept_ : (n_tags, n_features) and (n_tags,) for features as given to ``fit``.
     nu_ : (n_tags,), the ν of each tag; NaN for a constant score.
-    tags_ : names of the tags. thresholds_ : score at which ``predict`` says yes, by tag.
+    tags_ : names of the tags. thresholds_ : score from which ``predict`` gives a tag, by tag.
     n_features_in_, feature_names_in_, classes_ : as in scikit-learn.
 
     References

@@ -33,7 +33,7 @@ def log_likelihood(Y: Floats, P: Floats) -> float:
 def matching_thresholds(Y: Floats, P: Floats) -> Doubles:
     """For each tag, the threshold that as many scores reach as there are positive labels; (C,).
 
-    So a model says yes as often as it is true, and precision equals recall. Y is (N, C): a label
+    So a model gives a tag as often as it is true, and precision equals recall. Y is (N, C): a label
     that is a probability p counts as p positives, and unknown labels are left out. P is (N, C)
     scores from 0 to 1; equal scores all reach a threshold or none do, whichever is nearer. A
     threshold lies halfway between two scores, and is 0.5 without positives.

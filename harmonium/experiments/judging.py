@@ -115,7 +115,7 @@ def judge(model: Model, X: Floats, Y: Floats, known: Known, seed: Sequence[int])
 
 
 def thresholds(model: Model, scores: Floats) -> Any:
-    """Where a model says yes: its own thresholds; without such, p = 0.5 or a score of 0."""
+    """From where a model gives a tag: its own thresholds; without such, p = 0.5 or a score of 0."""
     own = getattr(model, "thresholds_", None)
     if own is not None:
         return own

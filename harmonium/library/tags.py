@@ -112,49 +112,52 @@ class TagDetail(TagEntry):
 
 def tag_detail(snapshot: Snapshot, tag: str) -> TagDetail:
     """Everything known about a tag, in any spelling; an `UnknownTagError` if it does not exist."""
-    found = snapshot.tags.find(tag)
-    entry = _entry(snapshot, found)
+    row = snapshot.tags.find(tag)
+    entry = _entry(snapshot, row)
     tagger = snapshot.tagger
-    if not found.predicted or tagger is None:
+    if not row.predicted or tagger is None:
         return TagDetail(**vars(entry), curve=[], related=[], surest=[], doubtful=[], surprising=[])
-    ids, P = snapshot.columns([found.place])
-    p = _held_out(tagger, found.place, ids, P[:, 0])
+    ids, P = snapshot.columns([row.place])
+    p = _held_out(tagger, row.place, ids, P[:, 0])
     present = np.isin(ids, snapshot.ids, assume_unique=True)
-    agreed = snapshot.verdicts.agreement(found.name)
-    yes, no = np.isin(ids, agreed.yes), np.isin(ids, agreed.no)
+    agreed = snapshot.verdicts.agreement(row.name)
+    yes = np.isin(ids, agreed.yes)
+    no = np.isin(ids, agreed.no)
     left_open = present & ~yes & ~no
-    threshold = np.array([found.threshold], np.float32)
+    threshold = np.array([row.threshold], np.float32)
     doubt = np.abs(log_odds(p) - log_odds(threshold))
-    surprise = np.where(yes, 1 - p, np.where(no, p, 0)) * present
-    is_known = found.name in tagger.tags
+    surprise = np.zeros_like(p)
+    surprise[present & yes] = 1 - p[present & yes]
+    surprise[present & no] = p[present & no]
     return TagDetail(
         **vars(entry),
-        curve=_curve(found),
-        related=related(tagger, None, found.name, MAX_RELATED) if is_known else [],
-        surest=_tracks(snapshot, found, ids, p, np.where(left_open, p, -np.inf)),
-        doubtful=_tracks(snapshot, found, ids, p, np.where(left_open, -doubt, -np.inf)),
-        surprising=_tracks(snapshot, found, ids, p, np.where(surprise > 0.5, surprise, -np.inf)),
+        curve=_curve(row),
+        related=related(tagger, None, row.name, MAX_RELATED) if row.name in tagger.tags else [],
+        surest=_tracks(snapshot, row, ids, p, np.where(left_open, p, -np.inf)),
+        doubtful=_tracks(snapshot, row, ids, p, np.where(left_open, -doubt, -np.inf)),
+        surprising=_tracks(snapshot, row, ids, p, np.where(surprise > 0.5, surprise, -np.inf)),
     )
 
 
 def _curve(tag: Tag) -> list[CurvePoint]:
     """The tag's precision and recall at each threshold, and at its own as `Quality` says."""
-    curve, quality = tag.curve, tag.quality
+    curve = tag.curve
     if curve is None:
         return []
     columns = np.stack([curve.thresholds, curve.precision, curve.bound, curve.recall], axis=1)
-    points: list[CurvePoint] = [
+    ranks: list[CurvePoint] = [
         {"threshold": threshold, "precision": precision, "low": low, "recall": recall}
         for threshold, precision, low, recall in columns.tolist()
-        if threshold != tag.threshold
     ]
+    points = [point for point in ranks if point["threshold"] != tag.threshold]
     rank = None if tag.threshold is None else curve.at(tag.threshold)
-    if tag.threshold is not None and rank is not None and quality is not None:
-        own: CurvePoint = {"threshold": tag.threshold, "low": float(curve.bound[rank])}
-        own["precision"] = float(curve.precision[rank])
-        own["recall"] = float(curve.recall[rank])
+    if tag.threshold is not None and rank is not None:
+        own = ranks[rank].copy()
+        own["threshold"] = tag.threshold
+        quality = tag.quality or Quality()
         if quality.precision is not None and quality.recall is not None:
-            own["precision"], own["recall"] = quality.precision, quality.recall
+            own["precision"] = quality.precision
+            own["recall"] = quality.recall
         points.append(own)
     return sorted(points, key=lambda point: -point["threshold"])
 
@@ -166,9 +169,9 @@ def _held_out(tagger: Tagger, place: int, ids: Ids, p: Floats) -> Floats:
     known, held_out = tagger.held_out
     if place >= held_out.shape[1]:
         return p
-    _, at, of = np.intersect1d(ids, known, assume_unique=True, return_indices=True)
+    _, rows, held_out_rows = np.intersect1d(ids, known, assume_unique=True, return_indices=True)
     p = p.copy()
-    p[at] = held_out[of, place]
+    p[rows] = held_out[held_out_rows, place]
     return p
 
 
@@ -178,7 +181,8 @@ def _tracks(
     """The tracks with the highest scores (n,), which have the probabilities ``p`` (n,)."""
     rows = np.argsort(-score, kind="stable")[:MAX_TRACKS]
     rows = rows[np.isfinite(score[rows])]
-    tracks, tags = snapshot.library.tracks.many(ids[rows]), snapshot.shown_tags(ids[rows])
+    tracks = snapshot.library.tracks.many(ids[rows])
+    tags = snapshot.shown_tags(ids[rows])
     return [
         Hit(
             track=track,
@@ -219,10 +223,11 @@ def said_together(library: Library, tags: Sequence[str]) -> sp.csr_array:
     schema = {"tag": pl.String, "column": pl.Int32}
     places = pl.DataFrame({"tag": tags, "column": range(len(tags))}, schema_overrides=schema)
     said = opinions.filter(pl.col("value") > 0)
-    found = said.join(pairs, on=("person", "track_id")).join(places, on="tag")
-    ones = np.ones(len(found), np.float32)
-    at = (found["row"].to_numpy(), found["column"].to_numpy())
-    matrix = sp.csr_array((ones, at), shape=(len(pairs), len(tags)))
+    given = said.join(pairs, on=("person", "track_id")).join(places, on="tag")
+    rows = given["row"].to_numpy()
+    columns = given["column"].to_numpy()
+    ones = np.ones(len(given), np.float32)
+    matrix = sp.csr_array((ones, (rows, columns)), shape=(len(pairs), len(tags)))
     matrix.data[:] = 1  # a tag may have been given twice
     return matrix
 
@@ -235,17 +240,27 @@ def suggest(
     known = [tagger.place(tag) for tag in tags]
     if not known:
         raise DataError("Give at least one tag.")
-    given, usual = _given(tagger, known, 1, said), _given(tagger, [], 1, said)
+    given = _given(tagger, known, 1, said)
+    usual = _given(tagger, [], 1, said)
     table = suggestions(pl.Series(tagger.tags), given, usual, known, n)
-    return [Suggestion(*row) for row in table.iter_rows()]
+    return [Suggestion(**row) for row in table.iter_rows(named=True)]
 
 
 def related(tagger: Tagger, said: sp.csr_array | None, tag: str, n: int = 10) -> list[Relation]:
     """The n tags that a tag makes most likely, then the n that it makes least likely."""
     place = tagger.place(tag)
-    present, absent = _given(tagger, [place], 1, said), _given(tagger, [place], 0, said)
+    present = _given(tagger, [place], 1, said)
+    absent = _given(tagger, [place], 0, said)
     table = relations(pl.Series(tagger.tags), present, absent, place, n)
-    return [Relation(*row) for row in table.iter_rows()]
+    return [
+        Relation(
+            tag=row["tag"],
+            log_odds=row["log_odds"],
+            probability_with=row["with"],
+            probability_without=row["without"],
+        )
+        for row in table.iter_rows(named=True)
+    ]
 
 
 def _given(tagger: Tagger, places: list[int], value: float, said: sp.csr_array | None) -> Doubles:
@@ -281,21 +296,31 @@ def tag_map(snapshot: Snapshot) -> TagMap:
     tagger = snapshot.needed_tagger()
     mapped = [tag for tag in snapshot.tags.predicted if tag.name in tagger.tags]
     if not mapped:
-        return TagMap([], [])
+        return TagMap(tags=[], links=[])
     names = [tag.name for tag in mapped]
     places = [tagger.tags.index(name) for name in names]
-    total, count = np.zeros((2, len(tagger.tags), len(tagger.tags)))
-    for here, U, c in tagger.weights():
-        total[np.ix_(here, here)] += pairwise_pull(U, c)
-        count[np.ix_(here, here)] += 1
-    J = (total / np.maximum(count, 1))[np.ix_(places, places)]  # 0 between tags of two models
+    total = np.zeros((len(tagger.tags), len(tagger.tags)))
+    n_models = np.zeros_like(total)
+    for its_places, U, c in tagger.weights():
+        block = np.ix_(its_places, its_places)
+        total[block] += pairwise_pull(U, c)
+        n_models[block] += 1
+    mean = total / np.maximum(n_models, 1)  # 0 between tags of two models
+    J = mean[np.ix_(places, places)]
     counts = snapshot.holding.all
     most = max(1, *(counts[name] for name in names))
     tags = []
     for tag, (x, y) in zip(mapped, _positions(J).tolist(), strict=True):
-        size = float(np.sqrt(counts[tag.name] / most))
-        tags.append(MappedTag(tag.name, tag.spelling, tag.kind, x, y, size))
-    return TagMap(tags, _links(names, J))
+        mapped_tag = MappedTag(
+            tag=tag.name,
+            shown=tag.spelling,
+            kind=tag.kind,
+            x=x,
+            y=y,
+            size=float(np.sqrt(counts[tag.name] / most)),
+        )
+        tags.append(mapped_tag)
+    return TagMap(tags=tags, links=_links(names, J))
 
 
 def pairwise_pull(U: Doubles, c: Doubles) -> Doubles:
@@ -326,12 +351,17 @@ def _positions(J: Doubles) -> Doubles:
 
 
 def _links(names: list[str], J: Doubles) -> list[dict[Literal["a", "b", "weight"], Any]]:
-    nearest = np.argsort(-J, axis=1, kind="stable")[:, :LINKS_EACH].tolist()
-    links = [(i, j) for i, best in enumerate(nearest) for j in best if J[i, j] > 0]
+    """Each tag's links to those that it attracts most, and the pairs that exclude each other."""
+    weights: dict[tuple[int, int], float] = {}  # (i, j) with i < j
+    most_attracted = np.argsort(-J, axis=1, kind="stable")[:, :LINKS_EACH]
+    for i, others in enumerate(most_attracted.tolist()):
+        for j in others:
+            if J[i, j] > 0:
+                weights[min(i, j), max(i, j)] = float(J[i, j])
     rows, columns = np.triu_indices(len(names), 1)
-    order = np.argsort(J[rows, columns], kind="stable")[:MAX_LINKS_AGAINST]
-    against = zip(rows[order].tolist(), columns[order].tolist(), strict=True)
-    links += [(i, j) for i, j in against if J[i, j] < 0]
-    chosen = {(min(link), max(link)): float(J[link]) for link in links}
-    pairs = sorted(chosen.items(), key=lambda pair: -abs(pair[1]))
-    return [{"a": names[i], "b": names[j], "weight": weight} for (i, j), weight in pairs]
+    most_against = np.argsort(J[rows, columns], kind="stable")[:MAX_LINKS_AGAINST]
+    for i, j in zip(rows[most_against].tolist(), columns[most_against].tolist(), strict=True):
+        if J[i, j] < 0:
+            weights[i, j] = float(J[i, j])
+    strongest = sorted(weights, key=lambda pair: -abs(weights[pair]))
+    return [{"a": names[i], "b": names[j], "weight": weights[i, j]} for i, j in strongest]

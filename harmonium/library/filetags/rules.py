@@ -55,6 +55,25 @@ class PlacedTag(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
+class _FoldedRules:
+    """The rules about single tags, each tag by its folded name."""
+
+    aliases: Mapping[str, str]
+    fields: Mapping[str, str]
+    kinds: Mapping[str, str]
+    ignored: Collection[str]
+    allowed: Collection[str] | None  # None: all
+
+    def refusal(self, names: Sequence[str], field: str | None) -> str:
+        """Why a tag of these names is not written to a field; "" if it is."""
+        if any(name in self.ignored for name in names):
+            return "on the ignore list"
+        if self.allowed is not None and not any(name in self.allowed for name in names):
+            return "not among the tags to write"
+        return "it has no field" if field is None else ""
+
+
+@dataclass(frozen=True, kw_only=True)
 class Rules:
     """How tags become values in a file's fields; raises a DataError if a rule is invalid.
 
@@ -132,25 +151,22 @@ class Rules:
 
     def place(self, tag: str, spelling: str | None = None) -> PlacedTag:
         """Where a tag goes, and its name there: its alias, else ``spelling``, else the tag."""
-        aliases, fields, kinds, ignored, allowed = self._folded
-        name = aliases.get(fold(tag)) or spelling or tag
-        keys = (fold(tag), fold(name))
-        known_key = next((key for key in keys if key in kinds), keys[1])
+        rules = self._folded
+        name = rules.aliases.get(fold(tag)) or spelling or tag
+        names = (fold(tag), fold(name))
+        field = self._field(names)
+        return PlacedTag(tag=tag, name=name, field=field, refused=rules.refusal(names, field))
+
+    def _field(self, names: tuple[str, str]) -> str | None:
+        """The field for a tag of these names, or else for its kind; None: it has no field."""
+        rules = self._folded
+        name_of_kind = names[0] if names[0] in rules.kinds else names[1]
         field = self.default_field
-        for key in (*keys, kind_of(known_key, kinds)):
-            if key in fields:
-                field = fields[key]
+        for key in (*names, kind_of(name_of_kind, rules.kinds)):
+            if key in rules.fields:
+                field = rules.fields[key]
                 break
-        if field == NOWHERE:
-            field = None
-        refused = ""
-        if not ignored.isdisjoint(keys):
-            refused = "on the ignore list"
-        elif allowed is not None and allowed.isdisjoint(keys):
-            refused = "not among the tags to write"
-        elif field is None:
-            refused = "it has no field"
-        return PlacedTag(tag=tag, name=name, field=field, refused=refused)
+        return None if field == NOWHERE else field
 
     @property
     def unused_fields(self) -> set[str]:
@@ -166,21 +182,21 @@ class Rules:
 
     def is_blank(self, values: Values) -> bool:
         """Whether all these values are words that are not tags, such as Other."""
-        return all(kind_of(fold(value), self._folded[2]) == NO_TAG for value in values)
+        kinds = self._folded.kinds
+        return all(kind_of(fold(value), kinds) == NO_TAG for value in values)
 
     @cached_property
-    def _folded(self) -> tuple[dict[str, str], dict[str, str], dict[str, str], set[str], Any]:
-        """Aliases, fields, kinds, ignored and allowed tags, by folded name."""
-        return (
-            {fold(tag): name.strip() for tag, name in self.aliases.items()},
-            {fold(tag): name for tag, name in self.fields.items()},
-            {fold(tag): kind for tag, kind in self.kinds.items()},
-            set(map(fold, self.ignore)),
-            None if self.whitelist is None else set(map(fold, self.whitelist)),
+    def _folded(self) -> _FoldedRules:
+        return _FoldedRules(
+            aliases={fold(tag): name.strip() for tag, name in self.aliases.items()},
+            fields={fold(tag): name for tag, name in self.fields.items()},
+            kinds={fold(tag): kind for tag, kind in self.kinds.items()},
+            ignored={fold(tag) for tag in self.ignore},
+            allowed=None if self.whitelist is None else {fold(tag) for tag in self.whitelist},
         )
 
 
-RULE_NAMES = tuple(one.name for one in fields(Rules))
+RULE_NAMES = tuple(rule.name for rule in fields(Rules))
 
 
 def read_rules(path: Path) -> dict[str, Any]:
@@ -222,13 +238,13 @@ def join_layers(layers: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 
 def parse_pairs(pairs: Sequence[str], option: str) -> dict[str, str]:
     """TAG=VALUE, each once."""
-    found = {}
+    values = {}
     for pair in pairs:
         tag, equals, value = pair.rpartition("=")
         if not equals or not tag.strip() or not value.strip():
             raise DataError(f"{option} takes TAG=VALUE, got '{pair}'.")
-        found[tag.strip()] = value.strip()
-    return found
+        values[tag.strip()] = value.strip()
+    return values
 
 
 def is_missing(value: str, before: Values, mode: Mode) -> bool:
@@ -308,6 +324,8 @@ def name_problem(name: str) -> str:
 
 
 def _check(argument: str, value: object, allowed: Collection[object]) -> None:
-    if not any(type(value) is type(one) and value == one for one in allowed):
-        known = ", ".join(repr(one) for one in allowed)
-        raise DataError(f"'{argument}' must be one of {known}, got {value!r}.")
+    for choice in allowed:
+        if type(value) is type(choice) and value == choice:
+            return
+    choices = ", ".join(repr(choice) for choice in allowed)
+    raise DataError(f"'{argument}' must be one of {choices}, got {value!r}.")

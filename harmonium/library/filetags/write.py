@@ -165,19 +165,21 @@ def apply_change(
     if not change:
         return None
     edits: dict[str, Values] = {}
-    for one in change.fields:
-        edits |= dict.fromkeys(one.places[1:], ()) | {one.places[0]: one.after}
+    for field in change.fields:
+        place, *other_places = field.places
+        edits[place] = field.after
+        edits |= dict.fromkeys(other_places, ())
 
     def produce(old: BinaryIO, new: BinaryIO, before: str) -> UndoRecord:
-        found = format_of(old)
-        _check_fields(found, old, change, after=False)
-        found.write(old, new, edits, change.id3)
-        again = format_of(new)
-        if again.name != found.name:
+        old_format = format_of(old)
+        _check_fields(old_format, old, change, after=False)
+        old_format.write(old, new, edits, change.id3)
+        new_format = format_of(new)
+        if new_format.name != old_format.name:
             raise FileProblem("the new file is not what it should be; the file was left as it is")
-        _check_fields(again, new, change, after=True)
-        audio = found.sound_digest(old)
-        if again.sound_digest(new) != audio:
+        _check_fields(new_format, new, change, after=True)
+        audio = old_format.sound_digest(old)
+        if new_format.sound_digest(new) != audio:
             raise FileProblem("writing would have changed its sound; it was left as it is")
         return _record(change, audio, before, old, new)
 
@@ -199,15 +201,18 @@ def _record(
     )
 
 
-def _check_fields(found: Format, file: BinaryIO, change: FileChange, *, after: bool) -> None:
+def _check_fields(format: Format, file: BinaryIO, change: FileChange, *, after: bool) -> None:
     """Check that the fields are as they were when planned, or already as they should be."""
-    contents = found.read(file, change.id3)
-    for one in change.fields:
-        there = contents.at(one.places)
-        if there != (one.after if after else one.before):
-            unread = "the tags cannot be read back; it was left as it is"
-            reason = unread if after else "it was changed since; plan again"
-            raise FileProblem(f"{reason} ({one.field}: {', '.join(there)!r})")
+    contents = format.read(file, change.id3)
+    if after:
+        reason = "the tags cannot be read back; it was left as it is"
+    else:
+        reason = "it was changed since; plan again"
+    for field in change.fields:
+        expected = field.after if after else field.before
+        values = contents.at(field.places)
+        if values != expected:
+            raise FileProblem(f"{reason} ({field.field}: {', '.join(values)!r})")
 
 
 def undo(
@@ -224,8 +229,10 @@ def undo(
     was changed since raises a FileChangedError. With ``exact=False``, fields that still hold
     what was written get their former values back, and everything else stays.
     """
-    fields = tuple(replace(one, before=one.after, after=one.before) for one in record.change.fields)
-    back = replace(record.change, path=os.fspath(path), fields=fields, left_out=())
+    reversed_fields = tuple(
+        replace(field, before=field.after, after=field.before) for field in record.change.fields
+    )
+    back = replace(record.change, path=os.fspath(path), fields=reversed_fields, left_out=())
 
     def restore(old: BinaryIO, new: BinaryIO, now: str) -> UndoRecord | None:
         if now == record.before:
@@ -247,6 +254,6 @@ def undo(
         if exact:
             raise
     now = read_for_writing(path, back.id3)
-    fields = tuple(one for one in back.fields if now.at(one.places) == one.before)
-    back = replace(back, format=now.format, version=now.version, fields=fields)
+    as_written = tuple(field for field in back.fields if now.at(field.places) == field.before)
+    back = replace(back, format=now.format, version=now.version, fields=as_written)
     return apply_change(back, keep=keep, swept=swept)

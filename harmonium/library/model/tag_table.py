@@ -202,7 +202,8 @@ class Tag:
                 return WriteDecision(threshold=usual)
             return WriteDecision(reason=NotWritten.UNMEASURED)
         likely = threshold_for(curve, MIN_NEARBY)
-        least = min((one for one in (usual, likely) if one is not None), default=None)
+        thresholds = [threshold for threshold in (usual, likely) if threshold is not None]
+        least = min(thresholds, default=None)
         threshold = least
         if precision is not None and least is not None:
             promised = threshold_for(curve, precision)

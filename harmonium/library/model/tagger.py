@@ -59,7 +59,7 @@ def no_model() -> LibraryError:
 
 
 class Tagger:
-    """A stored model at work, with what its tags learnt from answers in a library, if given."""
+    """A stored model, ready to predict; with a library, with what its tags learnt there."""
 
     def __init__(self, stored: StoredModel, library: Library | None = None) -> None:
         self.id = stored.id

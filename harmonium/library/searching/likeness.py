@@ -28,7 +28,8 @@ def similarities(
     What people agree on about that track counts as certain. Tracks that the model has not tagged
     are compared by sound alone; ``tagged`` (m,) are the others, ascending.
     """
-    ids, by_sound = snapshot.sounds.ids, snapshot.sounds.cosines(track_id)
+    ids = snapshot.sounds.ids
+    by_sound = snapshot.sounds.cosines(track_id)
     row = int(np.searchsorted(tagged, track_id))
     learnt = table.trained
     if row == len(tagged) or tagged[row] != track_id or not learnt:
@@ -55,7 +56,8 @@ def similarity_matrix(snapshot: "Snapshot", table: TagTable, ids: Ids) -> Floats
     Z = np.zeros((len(ids), len(learnt)), np.float32)
     columns = np.array([tag.place for tag in learnt], np.intp)
     for k, column in enumerate(snapshot.trained_columns(columns, tagged)):
-        if (deviation := float(column.std())) > STEP:
+        deviation = float(column.std())
+        if deviation > STEP:
             Z[:, k] = (column[place] - column.mean()) / deviation
     weight = np.float32(len(learnt) / (len(learnt) + N_TAGS_LIKE_SOUND))
     both = (1 - weight) * by_sound + weight * _cosines(Z)
@@ -87,6 +89,8 @@ def alike(columns: Iterable[Floats], row: int, own: Floats) -> Floats:
         if deviation > STEP:  # anything less may be rounding in storage
             apart /= deviation
             z = float(value - mean) / deviation
-            dot, squares, own_square = dot + z * apart, squares + apart * apart, own_square + z * z
+            dot = dot + z * apart
+            squares = squares + apart * apart
+            own_square += z * z
     norm = np.sqrt(squares * own_square) * np.ones(n, np.float32)
     return np.divide(dot, norm, out=np.zeros(n, np.float32), where=norm > ROUNDING)

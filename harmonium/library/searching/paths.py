@@ -12,6 +12,8 @@ from harmonium.arrays import Doubles, Floats, Places
 
 MAX_STOPS = 500  # of a path or of a smooth order
 N_POOL = 1000  # tracks that a path chooses from
+N_POINTS = 9  # of the line between two tracks, at which others are compared with it
+NO_GAIN = -1e-9  # a change of the cost that is rounding
 
 
 def pool_between(to_start: Floats, to_end: Floats, apart: float) -> Places:
@@ -20,12 +22,15 @@ def pool_between(to_start: Floats, to_end: Floats, apart: float) -> Places:
     ``to_start`` and ``to_end`` (n,) are the similarities of tracks to both ends, which have the
     similarity ``apart``.
     """
-    near = np.full(len(to_start), -np.inf)
-    for t in np.linspace(0, 1, 9):
+    nearness = np.full(len(to_start), -np.inf)  # to the point of the line that is nearest
+    for t in np.linspace(0, 1, N_POINTS):
         length = np.sqrt((1 - t) ** 2 + t**2 + 2 * t * (1 - t) * apart)
-        near = np.maximum(near, ((1 - t) * to_start + t * to_end) / max(length, 1e-6))
-    pool = np.sort(np.argsort(-near, kind="stable")[:N_POOL])
-    return pool[np.argsort((to_end - to_start)[pool], kind="stable")]
+        to_point = ((1 - t) * to_start + t * to_end) / max(length, 1e-6)
+        nearness = np.maximum(nearness, to_point)
+    pool = np.argsort(-nearness, kind="stable")[:N_POOL]
+    pool.sort()
+    towards_end = to_end[pool] - to_start[pool]
+    return pool[np.argsort(towards_end, kind="stable")]
 
 
 def smoothest(similarity: Floats, n_stops: int) -> Places:
@@ -35,16 +40,20 @@ def smoothest(similarity: Floats, n_stops: int) -> Places:
     number of stops finds the least.
     """
     m = len(similarity)
-    steps = np.where(np.tri(m, k=-1, dtype=bool), _cost(similarity).T, np.inf)  # to, from before
-    best, before = np.where(np.arange(m) == 0, 0.0, np.inf), []
+    rows = np.arange(m)
+    is_later = np.tri(m, k=-1, dtype=bool)
+    steps = np.where(is_later, _cost(similarity).T, np.inf)  # cost of a step to row i from row j
+    best = np.where(rows == 0, 0.0, np.inf)  # of the paths that end at each row
+    previous = []  # for each further stop: the row before each row on its best path
     for _ in range(min(n_stops, m) - 1):
         total = steps + best
-        before.append(total.argmin(axis=1))
-        best = total[np.arange(m), before[-1]]
+        previous.append(total.argmin(axis=1))
+        best = total[rows, previous[-1]]
     path = [m - 1]
-    for choice in reversed(before):
-        path.append(int(choice[path[-1]]))
-    return np.array(path[::-1], np.intp)
+    for row_before in reversed(previous):
+        path.append(int(row_before[path[-1]]))
+    path.reverse()
+    return np.array(path, np.intp)
 
 
 def smooth_order(similarity: Floats) -> Places:
@@ -52,23 +61,39 @@ def smooth_order(similarity: Floats) -> Places:
 
     Always goes to the nearest one left; then reverses parts as long as that lowers the cost.
     """
-    n, cost = len(similarity), _cost(similarity)
-    left = cost.copy()
-    path = np.zeros(n, np.intp)
-    for k in range(1, n):
-        left[:, path[k - 1]] = np.inf
-        path[k] = left[path[k - 1]].argmin()
-    while n > 2:
-        before, last, after = path[:-1], path[1:], path[2:]
-        # reversing the rows from last[i] to last[j] replaces the steps at both ends
-        change = cost[before[:, None], last] - cost[before, last][:, None]
-        change[:, :-1] += cost[last[:, None], after] - cost[last[:-1], after]
-        change[np.tri(n - 1, dtype=bool)] = 0.0
-        i, j = np.unravel_index(change.argmin(), change.shape)
-        if change[i, j] > -1e-9:
+    cost = _cost(similarity)
+    path = _nearest_first(cost)
+    while len(path) > 2:
+        change = _changes_by_reversing(path, cost)
+        first, last = np.unravel_index(change.argmin(), change.shape)
+        if change[first, last] > NO_GAIN:
             break
-        path[i + 1 : j + 2] = path[i + 1 : j + 2][::-1]
+        part = slice(first + 1, last + 2)
+        path[part] = path[part][::-1]
     return path
+
+
+def _nearest_first(cost: Doubles) -> Places:
+    """All rows of (n, n), from the first one on; each is the nearest to the one before, (n,)."""
+    left = cost.copy()
+    path = np.zeros(len(cost), np.intp)
+    for k in range(1, len(path)):
+        row = path[k - 1]
+        left[:, row] = np.inf
+        path[k] = left[row].argmin()
+    return path
+
+
+def _changes_by_reversing(path: Places, cost: Doubles) -> Doubles:
+    """By how much it changes the cost to reverse path[i+1 : j+2], for all i < j, (n-1, n-1)."""
+    before = path[:-1]
+    last = path[1:]
+    after = path[2:]
+    # only the steps at both ends of that part are replaced
+    change = cost[before[:, None], last] - cost[before, last][:, None]
+    change[:, :-1] += cost[last[:, None], after] - cost[last[:-1], after]
+    change[np.tri(len(before), dtype=bool)] = 0.0
+    return change
 
 
 def _cost(similarity: Floats) -> Doubles:

@@ -15,13 +15,13 @@ from typing import Literal
 import numpy as np
 import polars as pl
 
+from harmonium import logistic
 from harmonium.arrays import Floats
 from harmonium.errors import DataError, LibraryError
 from harmonium.library.model.odds import log_odds
 from harmonium.library.model.tagger import Tagger
 from harmonium.library.snapshot import Snapshot
 from harmonium.library.verdicts import agreed_tags
-from harmonium.logistic import sigmoid
 
 MAX_MOVED = 8  # tags to name that an answer moved most
 MIN_MOVE = 0.02  # the smallest change of a probability that counts as a move
@@ -171,15 +171,16 @@ def why(
         )
         parts.append(part)
     parts.sort(key=lambda part: -abs(part.log_odds))
-    by_sound = values[frozenset()]
-    usual = float(np.clip(snapshot.predictions.mean(place), MIN_USUAL, 1 - MIN_USUAL))
+    usual = np.clip(snapshot.predictions.mean(place), MIN_USUAL, 1 - MIN_USUAL)
+    by_sound = np.array(values[frozenset()])
+    by_all = by_sound + sum(part.log_odds for part in parts)
     return Why(
         tag=given.tagger.tags[place],
-        probability=_sigmoid(by_sound + sum(part.log_odds for part in parts)),
-        usual=usual,
+        probability=float(logistic.sigmoid(by_all)),
+        usual=float(usual),
         sound={
-            "log_odds": float(by_sound - np.log(usual / (1 - usual))),
-            "probability": _sigmoid(by_sound),
+            "log_odds": float(by_sound - logistic.log_odds(usual)),
+            "probability": float(logistic.sigmoid(by_sound)),
         },
         parts=parts,
     )
@@ -204,7 +205,3 @@ def _log_odds_given(
         row[list(known)] = track.observed[list(known)]
     P = track.tagger.probabilities(np.repeat(track.features, len(sets), axis=0), rows)
     return dict(zip(sets, log_odds(P[:, place]).astype(np.float64).tolist(), strict=True))
-
-
-def _sigmoid(x: float) -> float:
-    return float(sigmoid(np.array([x]))[0])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from harmonium.data.tag_names import KINDS, NO_TAG
@@ -31,17 +31,28 @@ def library_rules(library: Library, layers: Sequence[Mapping[str, Any]]) -> Rule
     for option in ("whitelist", "ignore"):
         if option in whole and not isinstance(whole[option], str):
             whole[option] = [tags.name(tag) for tag in whole[option]]
-    aliases: dict[str, str] = {}
-    tree, whitelist = library.genres(), whole.get("whitelist")
-    if tree and whitelist:
-        spellings = library.tags.spellings()
-        for tag in tags.names:
-            nearest = tree.in_list(tag, whitelist)
-            if nearest is not None and nearest != tag:
-                aliases[tag] = spellings.get(nearest, nearest)
-    fields = {} if "default_field" in whole else KIND_FIELDS
-    usual = {"fields": fields, "kinds": library.tags.kinds(), "aliases": aliases}
+    usual = {
+        "fields": {} if "default_field" in whole else KIND_FIELDS,
+        "kinds": library.tags.kinds(),
+        "aliases": _genres_on_list(library, tags.names, whole.get("whitelist") or ()),
+    }
     return make_rules([usual, whole])
+
+
+def _genres_on_list(
+    library: Library, tags: Iterable[str], whitelist: Collection[str]
+) -> dict[str, str]:
+    """Tag → the spelling of the genre on the whitelist that is nearest above it in the tree."""
+    tree = library.genres()
+    if not tree or not whitelist:
+        return {}
+    spellings = library.tags.spellings()
+    nearest = {}
+    for tag in tags:
+        genre = tree.in_list(tag, whitelist)
+        if genre is not None and genre != tag:
+            nearest[tag] = spellings.get(genre, genre)
+    return nearest
 
 
 def write_fields(library: Library) -> dict[str, str]:
@@ -55,7 +66,11 @@ def remember_fields(library: Library, changed: Mapping[str, str | None]) -> None
     """Remember the fields of kinds or tags; None restores the default field."""
     kept = remembered_rules(library)
     fields = {fold(name): field for name, field in kept.get("fields", {}).items()}
-    fields |= {fold(name): field for name, field in changed.items()}
-    kept |= {"fields": {name: field for name, field in fields.items() if field is not None}}
+    for name, field in changed.items():
+        if field is None:
+            fields.pop(fold(name), None)
+        else:
+            fields[fold(name)] = field
+    kept["fields"] = fields
     library_rules(library, [kept])  # raises a DataError if a field is invalid
     library.settings.set(RULES_SETTING, kept)
