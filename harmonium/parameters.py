@@ -63,6 +63,9 @@ Count = Annotated[int, _AT_LEAST_ONE]
 Jobs = Annotated[int, _AT_LEAST_ONE, Interval(Integral, None, -1, closed="right")]
 Verbosity = Annotated[int, "verbose"]
 Seed = Annotated[int | np.random.RandomState | None, "random_state"]
+ClassWeight = Annotated[
+    dict[Any, float] | list[dict[Any, float]] | str, dict, list, StrOptions({"balanced"})
+]
 
 Class = TypeVar("Class", bound=type)
 

@@ -97,6 +97,7 @@ class Question(NamedTuple):
     Y: Floats  # (N, C) what was true: 0, 1, a probability, or NaN if unknown or observed
     observed: Doubles  # (N,) the fraction of the tags that were observed
     weight: Doubles  # (N,) how much each clip counts, relative to the others of this question
+    label_weights: Floats | None = None  # what labels count besides, (N, 1) or (N, C)
 
 
 def half_observed(Y: Floats) -> Floats:
@@ -112,12 +113,16 @@ def one_observed(Y: Floats) -> Floats:
     return np.where(is_drawn & is_true, np.float32(1), np.float32(np.nan))
 
 
-def ask_by_features(P: Floats, Y: Floats) -> list[Question]:
+def ask_by_features(P: Floats, Y: Floats, weights: Floats | None = None) -> list[Question]:
     """What a model says from features alone, P (N, C), about clips with labels Y."""
-    return [Question(P=P, Y=Y, observed=np.zeros(len(Y)), weight=np.ones(len(Y)))]
+    alike = np.ones(len(Y))
+    question = Question(P=P, Y=Y, observed=np.zeros(len(Y)), weight=alike, label_weights=weights)
+    return [question]
 
 
-def ask(complete: Callable[[Floats], Floats], Y: Floats) -> list[Question]:
+def ask(
+    complete: Callable[[Floats], Floats], Y: Floats, weights: Floats | None = None
+) -> list[Question]:
     """What a model says about clips with labels Y, asked the way people ask.
 
     That is: with no tag observed, with one true tag, and with half of the known tags observed.
@@ -130,11 +135,12 @@ def ask(complete: Callable[[Floats], Floats], Y: Floats) -> list[Question]:
     alike = np.ones(len(Y))
     n_true = (Y > 0.5).sum(axis=1).astype(np.float64)
     by_true_tags = n_true if n_true.any() else alike
-    return [
+    questions = [
         *ask_by_features(complete(nothing), Y),
         _ask_with(one_observed(Y), complete, Y, by_true_tags),
         _ask_with(np.round(half_observed(Y)), complete, Y, alike),
     ]
+    return [question._replace(label_weights=weights) for question in questions]
 
 
 def _ask_with(
@@ -160,9 +166,15 @@ def joined(asked: Sequence[Sequence[Question]]) -> list[Question]:
             Y=np.concatenate([question.Y for question in alike]),
             observed=np.concatenate([question.observed for question in alike]),
             weight=np.concatenate([question.weight for question in alike]),
+            label_weights=_joined_weights([question.label_weights for question in alike]),
         )
         for alike in zip(*asked, strict=True)
     ]
+
+
+def _joined_weights(weights: Sequence[Floats | None]) -> Floats | None:
+    given = [of_fold for of_fold in weights if of_fold is not None]
+    return np.concatenate(given) if given else None
 
 
 def correct_folds(
@@ -245,8 +257,14 @@ def _data(questions: Sequence[Question]) -> _Data:
         L=np.vstack([limited_log_odds(question.P) for question in questions]),
         Y=np.nan_to_num(Y),
         # the questions are about the same clips, so together they count as one
-        weight=~np.isnan(Y) * weight[:, None] / len(questions),
+        weight=~np.isnan(Y) * weight[:, None] * _label_weights(questions) / len(questions),
     )
+
+
+def _label_weights(questions: Sequence[Question]) -> Floats | float:
+    weights = [question.label_weights for question in questions]
+    joined = _joined_weights(weights)
+    return 1.0 if joined is None else joined
 
 
 def _newton_step(

@@ -16,8 +16,8 @@ from harmonium.errors import DataError
 from harmonium.estimators.model_files import StoredEstimator, array_of_names, typed_array
 from harmonium.estimators.scaling import ScaleFeatures, scaling_of, stored_scaling
 from harmonium.estimators.targets import Targets, read_more_targets, read_observed, read_targets
-from harmonium.estimators.validation import matching_thresholds
-from harmonium.evaluation import auc_per_tag
+from harmonium.estimators.validation import matching_thresholds, mean_auc
+from harmonium.estimators.weights import ALIKE, Weights, read_sample_weight, read_weights
 from harmonium.logistic import log_odds
 from harmonium.parameters import Seed, estimator, parameter
 from harmonium.scikit_learn import BaseEstimator, ClassifierMixin, available_if
@@ -100,10 +100,15 @@ class TagClassifier(ClassifierMixin, StoredEstimator, BaseEstimator):
         check_consistent_length(X, known)
         return known
 
-    def _describe(self, X: Numbers, targets: Targets) -> None:
+    def _weights(self, sample_weight: Any, targets: Targets) -> Weights:
+        """What clips and classes count."""
+        class_weight = getattr(self, "class_weight", None)  # some models have none
+        return read_weights(sample_weight, class_weight, targets)
+
+    def _describe(self, X: Numbers, targets: Targets, weights: Weights = ALIKE) -> None:
         """Store a new model's tags, classes and feature scaling."""
         self._set_tags(targets.tags, targets.classes)
-        scaling = scaling_of(X, self.scale_features)
+        scaling = scaling_of(X, self.scale_features, weights.clips)
         if self.unit_norm:
             scaling = scaling._replace(unit_norm=True)
         self._scaling = scaling
@@ -116,11 +121,11 @@ class TagClassifier(ClassifierMixin, StoredEstimator, BaseEstimator):
             classes = np.tile([0, 1], (len(tags), 1))
         self.classes_ = classes
 
-    def _set_thresholds(self, X: Floats, Y: Floats) -> None:
+    def _set_thresholds(self, X: Floats, Y: Floats, weights: Floats | None = None) -> None:
         """As many of these scaled clips reach them as have the tag; 0.5 for one-column labels."""
         self.thresholds_ = np.full(len(self.tags_), 0.5)
         if not self._one_column:
-            self.thresholds_ = matching_thresholds(Y, self._scores(X))
+            self.thresholds_ = matching_thresholds(Y, self._scores(X), weights)
 
     def _features(self, X: Any) -> Floats:
         """Checked and scaled features, (N, D)."""
@@ -204,14 +209,16 @@ class TagClassifier(ClassifierMixin, StoredEstimator, BaseEstimator):
         P = self._scores(self._features(X))
         return pl.DataFrame(P, schema=[str(tag) for tag in self.tags_])
 
-    def score(self, X: Any, y: Any) -> float:
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Mean AUC over the tags that have a positive and a negative; NaN if there is none.
 
-        ``y`` is (n_clips, n_tags) of 0, 1 and NaN, or (n_clips,) of the two classes.
+        ``y`` is (n_clips, n_tags) of 0, 1 and NaN, or (n_clips,) of the two classes. With a
+        ``sample_weight``, a pair of clips counts as the product of their weights.
         """
         scores = self._scores(self._features(X))
         labels = read_more_targets(y, self._targets()).Y
-        return auc_per_tag(labels, scores).mean
+        weights = Weights(clips=read_sample_weight(sample_weight, len(labels)))
+        return mean_auc(labels, scores, weights.of_clips(labels))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -12,10 +12,25 @@ from scipy.special import expit
 from harmonium.arrays import Arrays, Doubles, Floats, Places
 from harmonium.errors import DataError
 from harmonium.estimators.classifier import TagClassifier, random_generator
-from harmonium.estimators.linear import DEFAULT_L2, fit_linear, has_minimum, solve
+from harmonium.estimators.linear import (
+    DEFAULT_L2,
+    fit_linear,
+    has_minimum,
+    solve,
+    weights_of_tags,
+)
 from harmonium.estimators.model_files import typed_array
 from harmonium.estimators.targets import base_log_odds
-from harmonium.parameters import Count, NotNegative, Positive, Seed, estimator, parameter
+from harmonium.estimators.weights import ALIKE, Weights
+from harmonium.parameters import (
+    ClassWeight,
+    Count,
+    NotNegative,
+    Positive,
+    Seed,
+    estimator,
+    parameter,
+)
 
 BLOCK = 2**22  # entries of a (clips, chains, tags) array to predict at a time
 MAX_TAG_WEIGHTS = 2**27  # weights between tags in all chains: several arrays of 1 GiB in float64
@@ -26,14 +41,20 @@ class SolvedTagger(TagClassifier):
     """Base of the classifiers that are solved directly. A subclass solves and completes."""
 
     @abstractmethod
-    def _solve(self, X: Floats, Y: Floats) -> Any:
+    def _solve(self, X: Floats, Y: Floats, weights: Weights) -> Any:
         """The parameters, from scaled features (N, D) and labels (N, C)."""
 
     @abstractmethod
     def _complete(self, X: Floats, observed: Floats) -> Floats:
         """p(y_j = 1 | x, the observed tags), (N, C), from scaled features; NaN is not observed."""
 
-    def fit(self, X: Any, y: Any, eval_set: tuple[Any, Any] | None = None) -> Self:
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        eval_set: tuple[Any, Any] | None = None,
+        sample_weight: Any = None,
+    ) -> Self:
         """Learn from clips and their tags.
 
         Parameters
@@ -44,16 +65,20 @@ class SolvedTagger(TagClassifier):
             clip. Or (n_clips,) with two classes, for one tag.
         eval_set : (X, y) to set thresholds with, without probabilities; without it they are set on
             the clips themselves.
+        sample_weight : (n_clips,) how much each clip counts; None: all alike.
         """
         self._validate_params()
         X, targets = self._read(X, y, like=None)
-        judged = (X, targets.Y)
+        weights = self._weights(sample_weight, targets)
+        X_judged = X
+        Y_judged = targets.Y
+        judged_weights = weights.of_clips(Y_judged)
         if eval_set is not None:
-            judged = self._read_eval_set(eval_set, targets)
-        self._describe(X, targets)
-        self._params = self._solve(self._scaling(X), targets.Y)
-        X_judged, Y_judged = judged
-        self._set_thresholds(self._scaling(X_judged), Y_judged)
+            X_judged, Y_judged = self._read_eval_set(eval_set, targets)
+            judged_weights = weights.of_others(Y_judged)
+        self._describe(X, targets, weights)
+        self._params = self._solve(self._scaling(X), targets.Y, weights)
+        self._set_thresholds(self._scaling(X_judged), Y_judged, judged_weights)
         return self
 
     def complete(self, X: Any, y: Any) -> Floats:
@@ -132,6 +157,12 @@ class ChainTagger(SolvedTagger):
     l2: Positive = parameter(
         "Strength of the penalty on the weights of features and tags, above 0.", default=DEFAULT_L2
     )
+    class_weight: ClassWeight | None = parameter(
+        """Weights of absent and present labels in each tag's regressions: a mapping such as
+        {0: 1, 1: 5} for all tags, a list with one for each tag, or "balanced", by which both
+        classes of a tag count the same.""",
+        default=None,
+    )
     random_state: Seed = parameter("Seed of the orders.", default=None)
 
     _param_type = ChainParams
@@ -143,7 +174,7 @@ class ChainTagger(SolvedTagger):
         W = self._params.W / self._scaling.scale
         return ChainParams(W=W, V=self._params.V, d=self._params.d - W @ self._scaling.mean)
 
-    def _solve(self, X: Floats, Y: Floats) -> ChainParams:
+    def _solve(self, X: Floats, Y: Floats, weights: Weights) -> ChainParams:
         n_tags = Y.shape[1]
         n_weights = self.n_chains * n_tags**2
         if n_weights > MAX_TAG_WEIGHTS:
@@ -156,7 +187,8 @@ class ChainTagger(SolvedTagger):
         rng = random_generator(self.random_state)
         orders = [rng.permutation(n_tags) for _ in range(self.n_chains)]
         self.orders_ = np.array(orders, np.int64)
-        return _fit_chains(X, Y, self.orders_, self.l2)
+        l2 = self.l2 * weights.mean_of_clips
+        return _fit_chains(X, Y, self.orders_, l2, weights.of_clips(Y))
 
     def _complete(self, X: Floats, observed: Floats) -> Floats:
         size = max(1, BLOCK // self.orders_.size)
@@ -186,23 +218,29 @@ class ChainTagger(SolvedTagger):
             raise ValueError("orders must hold each tag once for each chain")
 
 
-def _fit_chains(X: Floats, Y: Floats, orders: Places, l2: float) -> ChainParams:
+def _fit_chains(
+    X: Floats, Y: Floats, orders: Places, l2: float, weights: Floats | None
+) -> ChainParams:
     """All regressions of all chains at once, since they depend on labels and not on each other."""
     n_chains, n_tags = orders.shape
     n_features = X.shape[1]
     W = np.zeros((n_chains, n_tags, n_features))
     V = np.zeros((n_chains, n_tags, n_tags))
-    d = np.tile(base_log_odds(Y), (n_chains, 1))
-    solvable = has_minimum(Y)
+    d = np.tile(base_log_odds(Y, weights), (n_chains, 1))
+    solvable = has_minimum(Y, weights)
     if solvable.any():
         place = np.argsort(orders, axis=1)
         is_before = place[:, None, :] < place[:, :, None]  # [e, j, k]: k comes before j in chain e
+        of_solvable = weights_of_tags(weights, solvable)
+        if of_solvable is not None and of_solvable.shape[1] > 1:
+            of_solvable = np.tile(of_solvable, n_chains)
         regressions = solve(
             X,
             np.tile(Y[:, solvable], n_chains),
             l2,
-            more=_with_unknown_filled(X, Y, l2).astype(np.float64),
+            more=_with_unknown_filled(X, Y, l2, weights).astype(np.float64),
             allowed=is_before[:, solvable].reshape(-1, n_tags),
+            weights=of_solvable,
         )
         W[:, solvable] = regressions.W.reshape(n_chains, -1, n_features)
         V[:, solvable] = regressions.V.reshape(n_chains, -1, n_tags)
@@ -214,12 +252,12 @@ def _fit_chains(X: Floats, Y: Floats, orders: Places, l2: float) -> ChainParams:
     )
 
 
-def _with_unknown_filled(X: Floats, Y: Floats, l2: float) -> Floats:
+def _with_unknown_filled(X: Floats, Y: Floats, l2: float, weights: Floats | None) -> Floats:
     """The labels, with the probabilities given the features in place of unknown ones."""
     unknown = np.isnan(Y)
     if not unknown.any():
         return Y
-    alone = fit_linear(X, Y, l2)
+    alone = fit_linear(X, Y, l2, weights)
     return np.where(unknown, expit(X @ alone.W.T + alone.d), Y)
 
 
@@ -247,7 +285,7 @@ class PairRates(NamedTuple):
     absent: Doubles  # p(y_k = 1 | y_j = 0)
 
 
-def pair_rates(Y: Floats, smoothing: float) -> PairRates:
+def pair_rates(Y: Floats, smoothing: float, weights: Weights = ALIKE) -> PairRates:
     """Shares among the clips for which both tags are known, plus ``smoothing`` clips with k's rate.
 
     A label that is a probability counts in proportion: if both labels of a clip are, their product
@@ -255,10 +293,12 @@ def pair_rates(Y: Floats, smoothing: float) -> PairRates:
     """
     known = ~np.isnan(Y)
     present = np.where(known, Y, 0.0).astype(np.float64)
-    added = smoothing * expit(base_log_odds(Y))
+    added = smoothing * expit(base_log_odds(Y, weights.of_clips(Y)))
+    of_clips = np.ones(len(Y)) if weights.clips is None else weights.clips
 
     def rates(given: Doubles) -> Doubles:
-        return (given.T @ present + added) / (given.T @ known + smoothing)
+        weighted = of_clips[:, None] * given
+        return (weighted.T @ present + added) / (weighted.T @ known + smoothing)
 
     return PairRates(present=rates(present), absent=rates(known - present))
 
@@ -308,10 +348,10 @@ class CooccurrenceTagger(SolvedTagger):
 
     _param_type = CooccurrenceParams
 
-    def _solve(self, X: Floats, Y: Floats) -> CooccurrenceParams:
+    def _solve(self, X: Floats, Y: Floats, weights: Weights) -> CooccurrenceParams:
         return CooccurrenceParams(
-            rates=expit(base_log_odds(Y)).astype(np.float32),
-            beside=pair_rates(Y, self.smoothing).present.astype(np.float32),
+            rates=expit(base_log_odds(Y, weights.of_clips(Y))).astype(np.float32),
+            beside=pair_rates(Y, self.smoothing, weights).present.astype(np.float32),
         )
 
     def _complete(self, X: Floats, observed: Floats) -> Floats:
@@ -390,17 +430,18 @@ class NaiveBayesTagger(SolvedTagger):
 
     _param_type = NaiveBayesParams
 
-    def _solve(self, X: Floats, Y: Floats) -> NaiveBayesParams:
-        rates = pair_rates(Y, self.smoothing)
+    def _solve(self, X: Floats, Y: Floats, weights: Weights) -> NaiveBayesParams:
+        rates = pair_rates(Y, self.smoothing, weights)
+        of_labels = weights.of_clips(Y)
         present = rates.present.T  # p(y_k = 1 | y_j = 1) at [k, j]
         absent = rates.absent.T
         L = np.log(present) - np.log(absent)
         M = np.log1p(-present) - np.log1p(-absent)
         if self.use_features:
-            W, d = fit_linear(X, Y, self.l2)
+            W, d = fit_linear(X, Y, self.l2 * weights.mean_of_clips, of_labels)
         else:
             W = np.zeros((Y.shape[1], X.shape[1]), np.float32)
-            d = base_log_odds(Y).astype(np.float32)
+            d = base_log_odds(Y, of_labels).astype(np.float32)
         return NaiveBayesParams(W=W, d=d, L=L.astype(np.float32), M=M.astype(np.float32))
 
     def _complete(self, X: Floats, observed: Floats) -> Floats:

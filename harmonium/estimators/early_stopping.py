@@ -56,14 +56,14 @@ class HostJudge:
     def judge(self, params: Parameters, clips: LabelledClips) -> tuple[float, float]:
         """The AUC and the log-likelihood of some clips."""
         P = self.architecture.quick_probabilities(params, clips.X)
-        auc = mean_auc(clips.Y, P)
+        auc = mean_auc(clips.Y, P, clips.weights)
         if self.architecture.judged_by_completion:
             observed = half_observed(clips.Y)
             asked = np.where(np.isnan(observed), clips.Y, np.nan)
             if is_rankable(asked):
                 completed = self.architecture.quick_probabilities(params, clips.X, observed)
-                auc = (auc + mean_auc(asked, completed)) / 2
-        return auc, log_likelihood(clips.Y, P)
+                auc = (auc + mean_auc(asked, completed, clips.weights)) / 2
+        return auc, log_likelihood(clips.Y, P, clips.weights)
 
 
 class ValidationScore:

@@ -53,9 +53,11 @@ from harmonium.estimators.model_files import rounded_to_half
 from harmonium.estimators.tables import ClipTable, LabelledClips, TableRows, is_large
 from harmonium.estimators.targets import Targets, is_soft, read_more_targets
 from harmonium.estimators.validation import matching_thresholds
+from harmonium.estimators.weights import ALIKE, BALANCED, Weights
 from harmonium.evaluation.folds import group_index
 from harmonium.logistic import mean_probabilities
 from harmonium.parameters import (
+    ClassWeight,
     Count,
     NotNegative,
     Positive,
@@ -114,6 +116,14 @@ class GradientTagger(EpochHistory, TagClassifier):
         it holds out the same clips again, if they are given in the same order.""",
         default=False,
     )
+    class_weight: ClassWeight | None = parameter(
+        """Weights of absent and present labels, beside the ``sample_weight`` of ``fit``: a mapping
+        such as {0: 1, 1: 5} for all tags, a list with one for each tag, or "balanced", by which
+        both classes of a tag count the same. The probabilities are then those of clips weighted so.
+        A likelihood of whole sets of tags, such as that of ``training="cd"``, has no weights for
+        single labels.""",
+        default=None,
+    )
     calibrate: bool = parameter(
         """Calibrate the probabilities on the validation clips (see
         ``harmonium.estimators.calibration``). For each tag, the order of the clips stays as it is.
@@ -148,6 +158,7 @@ class GradientTagger(EpochHistory, TagClassifier):
         eval_set: tuple[Any, Any] | None = None,
         groups: Any = None,
         eval_y: Any = None,
+        sample_weight: Any = None,
     ) -> Self:
         """Learn from clips and their tags.
 
@@ -165,6 +176,9 @@ class GradientTagger(EpochHistory, TagClassifier):
             negatives.
         groups : (n_clips,) such as the artist: a group is learnt from or held out as a whole.
         eval_y : labels of the held-out clips, (n_clips, n_tags), if ``y`` is smoothed.
+        sample_weight : (n_clips,) how much each clip counts in training, in the scaling of the
+            features, and where it is held out; None: all alike. For the strength of penalties, only
+            the ratios matter.
         """
         self._validate_params()
         fresh = not (self.warm_start and self.__sklearn_is_fitted__())
@@ -175,27 +189,30 @@ class GradientTagger(EpochHistory, TagClassifier):
             check_consistent_length(X, labels)
         group_of_clip = None if groups is None else group_index(groups, len(X))
         validation = None if eval_set is None else self._read_eval_set(eval_set, targets)
+        weights = self._weights(sample_weight, targets)
         if fresh:
-            self._describe(X, targets)
+            self._describe(X, targets, weights)
 
         folds = None
         if validation is None:
             folds = self._folds(labels, group_of_clip)
         rng = random_generator(self.random_state)
-        clips = self._clips(X, targets.Y)
-        judged = ClipTable(X=clips.X, Y=labels)
+        clips = self._clips(X, targets.Y, weights)
+        judged = ClipTable(X=clips.X, Y=labels, weights=weights.of_clips(labels))
         if folds is not None:
             split = split_by_folds(judged, folds)
         elif validation is not None:
             X_valid, Y_valid = validation
-            held_out = LabelledClips(X=self._scaling(X_valid), Y=Y_valid)
+            held_out = LabelledClips(
+                X=self._scaling(X_valid), Y=Y_valid, weights=weights.of_others(Y_valid)
+            )
             split = all_clips(len(clips), held_out)
         else:
             split = split_at_random(
                 rng, judged, self.validation_fraction, group_of_clip, in_order=is_large(X)
             )
 
-        result = self._train(rng, clips, split, fresh=fresh)
+        result = self._train(rng, clips, split, fresh=fresh, mean_weight=weights.mean_of_clips)
         if folds is not None:
             self._calibrate_by_folds(judged, folds)
         elif split.held_out is not None:
@@ -207,19 +224,26 @@ class GradientTagger(EpochHistory, TagClassifier):
         self._warn_if_not_converged(result, stops_early=ends_early)
         return self
 
-    def partial_fit(self, X: Any, y: Any, classes: Any = None) -> Self:
+    def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
         """Learn from more clips in one pass over them, starting from what was learnt.
 
         The features' scaling and the tags are those of the first call, or of ``fit``.
         ``classes`` names the two classes of one-dimensional labels, on the first call.
+        ``sample_weight`` is (n_clips,), and a weight of 1 counts as much in each call.
         """
         self._validate_params()
         first = not self.__sklearn_is_fitted__()
         X, targets = self._read(X, y, like=None if first else self._targets(), classes=classes)
+        if self.class_weight == BALANCED:
+            raise DataError(
+                "class_weight='balanced' needs all clips at once, and partial_fit has only these. "
+                "Give weights for the two classes, such as {0: 1, 1: 5}."
+            )
+        weights = self._weights(sample_weight, targets)
         if first:
-            self._describe(X, targets)
+            self._describe(X, targets, weights)
             self.thresholds_ = np.full(len(self.tags_), 0.5)
-        clips = self._clips(X, targets.Y)
+        clips = self._clips(X, targets.Y, weights)
         split = all_clips(len(clips))
         rng = random_generator(self.random_state)
         result = self._train(rng, clips, split, fresh=first, max_epochs=1)
@@ -228,16 +252,18 @@ class GradientTagger(EpochHistory, TagClassifier):
 
     # Before training
 
-    def _describe(self, X: Numbers, targets: Targets) -> None:
-        super()._describe(X, targets)
+    def _describe(self, X: Numbers, targets: Targets, weights: Weights = ALIKE) -> None:
+        super()._describe(X, targets, weights)
         self.recalibration_: Recalibration | None = None
         self._begin_history()
 
-    def _clips(self, X: Numbers, Y: Floats) -> ClipTable:
+    def _clips(self, X: Numbers, Y: Floats, weights: Weights) -> ClipTable:
         """Scaled clips; a large table is scaled as it is read."""
+        of_labels = weights.of_clips(Y)
         if is_large(X):
-            return ClipTable(X=TableRows(X, change=self._scaling.__call__), Y=TableRows(Y))
-        return ClipTable(X=self._scaling(X), Y=Y)
+            rows = TableRows(X, change=self._scaling.__call__)
+            return ClipTable(X=rows, Y=TableRows(Y), weights=of_labels)
+        return ClipTable(X=self._scaling(X), Y=Y, weights=of_labels)
 
     def _folds(self, labels: Floats, groups: Ids | None) -> Ids | None:
         """The fold of each clip, (N,); None for a single model."""
@@ -256,10 +282,15 @@ class GradientTagger(EpochHistory, TagClassifier):
         split: Split,
         *,
         fresh: bool,
+        mean_weight: float = 1.0,
         max_epochs: int | None = None,
     ) -> "Result":
-        """Train the members, afresh or further; returns the first one's result."""
+        """Train the members, afresh or further; returns the first one's result.
+
+        Clips with the ``mean_weight`` count as clips without a weight do.
+        """
         architecture = self._architecture()
+        self._check_label_weights(architecture, clips)
         if fresh:
             members = [self._fresh_member(architecture, rng, clips, rows) for rows in split.rows]
         else:
@@ -273,11 +304,22 @@ class GradientTagger(EpochHistory, TagClassifier):
             weights = [self._likelihood_weight] * len(members)
             score = ValidationScore(judge, models=[0] * len(members), weights=weights)
         trainer = self._trainer(architecture, soft=is_soft(clips.Y), max_epochs=max_epochs)
-        results = trainer.train(members, _batch_of(clips), score)
+        results = trainer.train(members, _batch_of(clips, mean_weight), score)
         if score is not None:
             score.write_aucs(results)
         self._keep(results)
         return results[0]
+
+    def _check_label_weights(self, architecture: Architecture, clips: ClipTable) -> None:
+        """Refuse class weights of several tags if the loss is not a sum over labels."""
+        differ = clips.weights is not None and clips.weights.shape[1] > 1
+        if differ and not architecture.gradient(soft=False).weighs_labels:
+            training = getattr(self, "training", "cd")
+            raise DataError(
+                f"class_weight has a weight for each label, but training={training!r} maximises "
+                "the likelihood of a clip's tags together. Use training='multi_prediction' with "
+                "likelihood_weight=0, or sample_weight."
+            )
 
     def _fresh_member(
         self, architecture: Architecture, rng: Rng, clips: ClipTable, rows: Ids
@@ -355,12 +397,12 @@ class GradientTagger(EpochHistory, TagClassifier):
             sample = np.random.default_rng(0).permutation(len(held_out))[:MAX_TO_CALIBRATE]
             questions = self._questions(self._member_params(), held_out.take(sample))
             self.recalibration_ = fit_recalibration(questions)
-        self._set_thresholds(held_out.X, held_out.Y)
+        self._set_thresholds(held_out.X, held_out.Y, held_out.weights)
 
     def _leave_uncalibrated(self, clips: LabelledClips) -> None:
         """Without held-out clips, set the thresholds by those learnt from."""
         self.recalibration_ = None
-        self._set_thresholds(clips.X, clips.Y)
+        self._set_thresholds(clips.X, clips.Y, clips.weights)
 
     def _calibrate_by_folds(self, clips: ClipTable, folds: Ids) -> None:
         """Set the correction and the thresholds by what each member says about its fold."""
@@ -378,7 +420,7 @@ class GradientTagger(EpochHistory, TagClassifier):
             self.recalibration_ = correct_folds(asked, held_out, self.held_out_)
         self.thresholds_ = np.full(len(self.tags_), 0.5)
         if not self._one_column:
-            self.thresholds_ = matching_thresholds(clips.Y[:], self.held_out_)
+            self.thresholds_ = matching_thresholds(clips.Y[:], self.held_out_, clips.weights)
 
     def _round_params(self, samples: Sequence[LabelledClips]) -> None:
         """Round the parameters to half precision, which takes half the space on disk.
@@ -414,12 +456,13 @@ class GradientTagger(EpochHistory, TagClassifier):
     def _questions(self, members: list[Parameters], clips: LabelledClips) -> list[Question]:
         """What members say together about clips when asked as users will ask."""
         if not self._architecture().completes:
-            return ask_by_features(self._probabilities(members, clips.X), clips.Y)
+            P = self._probabilities(members, clips.X)
+            return ask_by_features(P, clips.Y, clips.weights)
 
         def complete(observed: Floats) -> Floats:
             return self._probabilities(members, clips.X, observed)
 
-        return ask(complete, clips.Y)
+        return ask(complete, clips.Y, clips.weights)
 
     # The fitted model
 
@@ -472,7 +515,10 @@ class GradientTagger(EpochHistory, TagClassifier):
         self._restore_history(arrays, about)
 
 
-def _batch_of(clips: ClipTable) -> Any:
+def _batch_of(clips: ClipTable, mean_weight: float) -> Any:
     from harmonium.estimators.trainer import batch_of
 
-    return batch_of(clips.X, clips.Y)
+    weights = clips.weights
+    if weights is not None:
+        weights = weights / np.float32(mean_weight)
+    return batch_of(clips.X, clips.Y, weights=weights)

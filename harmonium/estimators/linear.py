@@ -70,7 +70,8 @@ class LogisticTagger(LinearTagger, GradientTagger):
     not stopped early. Other optimisers weigh the penalty differently. A tag whose known labels are
     all 0 or all 1 has no minimum: its probability is the same for every clip, (positives + 1) /
     (known + 2). No clips are held out, and probabilities need no correction: ``eval_set`` sets the
-    thresholds, and of the parameters below only ``l2``, ``scale_features`` and ``unit_norm`` count.
+    thresholds, and of the parameters below only ``l2``, ``class_weight``, ``scale_features`` and
+    ``unit_norm`` count. With weights, each term has its label's, and N is the sum of the clips'.
 
     Parameters
     ----------
@@ -109,6 +110,7 @@ class LogisticTagger(LinearTagger, GradientTagger):
         eval_set: tuple[Any, Any] | None = None,
         groups: Any = None,
         eval_y: Any = None,
+        sample_weight: Any = None,
     ) -> Self:
         """Learn from clips and their tags, as :meth:`DiscriminativeRBM.fit` does.
 
@@ -116,22 +118,29 @@ class LogisticTagger(LinearTagger, GradientTagger):
         and neither ``groups`` nor ``eval_y`` change anything.
         """
         if self.solver == "newton":
-            return self._fit_by_newton(X, y, eval_set)
-        return super().fit(X, y, eval_set, groups, eval_y)
+            return self._fit_by_newton(X, y, eval_set, sample_weight)
+        return super().fit(X, y, eval_set, groups, eval_y, sample_weight)
 
-    def _fit_by_newton(self, X: Any, y: Any, eval_set: tuple[Any, Any] | None) -> Self:
+    def _fit_by_newton(
+        self, X: Any, y: Any, eval_set: tuple[Any, Any] | None, sample_weight: Any
+    ) -> Self:
         self._validate_params()
         l2 = DEFAULT_L2 if self.l2 is None else self.l2
         if l2 == 0:
             raise DataError("solver='newton' needs l2 above 0, else a minimum may be infinite.")
         X, targets = self._read(X, y, like=None)
-        judged = (X, targets.Y)
+        weights = self._weights(sample_weight, targets)
+        of_labels = weights.of_clips(targets.Y)
+        X_judged = X
+        Y_judged = targets.Y
+        judged_weights = of_labels
         if eval_set is not None:
-            judged = self._read_eval_set(eval_set, targets)
-        self._describe(X, targets)
-        self._params = fit_linear(self._scaling(X), targets.Y, l2)
-        X_judged, Y_judged = judged
-        self._set_thresholds(self._scaling(X_judged), Y_judged)
+            X_judged, Y_judged = self._read_eval_set(eval_set, targets)
+            judged_weights = weights.of_others(Y_judged)
+        self._describe(X, targets, weights)
+        penalty = l2 * weights.mean_of_clips
+        self._params = fit_linear(self._scaling(X), targets.Y, penalty, of_labels)
+        self._set_thresholds(self._scaling(X_judged), Y_judged, judged_weights)
         return self
 
     def _architecture(self) -> "LogisticArchitecture":
@@ -145,7 +154,7 @@ class LogisticArchitecture(NetworkArchitecture):
     def start(self, rng: Rng, clips: ClipTable) -> LinearParams:
         """No weights, and d at the tags' log-odds."""
         W = np.zeros((clips.Y.shape[1], clips.X.shape[1]))
-        return single_precision(LinearParams, W, base_log_odds(clips.Y))
+        return single_precision(LinearParams, W, base_log_odds(clips.Y, clips.weights))
 
     def logits(self) -> Callable[..., Any]:
         """d + Wx."""
@@ -160,21 +169,33 @@ class LogisticArchitecture(NetworkArchitecture):
         return expit(params.scores(X)).astype(np.float32)
 
 
-def fit_linear(X: Floats, Y: Floats, l2: float) -> LinearParams:
-    """The regressions for all tags; those without a minimum get their base rates."""
+def fit_linear(X: Floats, Y: Floats, l2: float, weights: Floats | None = None) -> LinearParams:
+    """The regressions for all tags; those without a minimum get their base rates.
+
+    ``weights`` are what labels count, (N, 1) or (N, C); without, all count 1.
+    """
     W = np.zeros((Y.shape[1], X.shape[1]))
-    d = base_log_odds(Y)
-    solvable = has_minimum(Y)
+    d = base_log_odds(Y, weights)
+    solvable = has_minimum(Y, weights)
     if solvable.any():
-        regressions = solve(X, Y[:, solvable], l2)
+        of_solvable = weights_of_tags(weights, solvable)
+        regressions = solve(X, Y[:, solvable], l2, weights=of_solvable)
         W[solvable] = regressions.W
         d[solvable] = regressions.d
     return LinearParams(W=W.astype(np.float32), d=d.astype(np.float32))
 
 
-def has_minimum(Y: Floats) -> Mask:
-    """Which tags have known labels of both kinds, (C,)."""
-    return np.asarray((Y > 0).any(axis=0) & (Y < 1).any(axis=0))
+def has_minimum(Y: Floats, weights: Floats | None = None) -> Mask:
+    """Which tags have known labels of both kinds, (C,), with weights above 0."""
+    counts = True if weights is None else weights > 0
+    return np.asarray(((Y > 0) & counts).any(axis=0) & ((Y < 1) & counts).any(axis=0))
+
+
+def weights_of_tags(weights: Floats | None, tags: Any) -> Floats | None:
+    """Of some tags; weights of clips are the same for all."""
+    if weights is None or weights.shape[1] == 1:
+        return weights
+    return weights[:, tags]
 
 
 def solve(
@@ -184,10 +205,16 @@ def solve(
     *,
     more: Doubles | None = None,
     allowed: Mask | None = None,
+    weights: Floats | None = None,
 ) -> Regressions:
     """`logistic_regressions`; warns how many did not reach their minimum."""
     regressions = logistic_regressions(
-        X.astype(np.float64), Y.astype(np.float64), l2, more=more, allowed=allowed
+        X.astype(np.float64),
+        Y.astype(np.float64),
+        l2,
+        more=more,
+        allowed=allowed,
+        weights=weights,
     )
     n_missing = int(np.sum(~regressions.converged))
     if n_missing:

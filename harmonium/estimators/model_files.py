@@ -118,7 +118,7 @@ class StoredEstimator(ABC):
     def save(self, path: PathLike) -> None:
         """Write the fitted model to one file, by convention with the ending ``.safetensors``.
 
-        A ``random_state`` that is not a number is not saved.
+        A ``random_state`` that is not a number, and weights of classes, are not saved.
         """
         arrays, about = self._described()
         write_model(path, arrays, about)
@@ -202,9 +202,11 @@ def load_model(path: PathLike) -> Any:
 
 
 def _json_value(value: Any) -> Any:
-    """A parameter for JSON: NumPy's numbers become Python's, a random generator becomes None."""
+    """A parameter for JSON: NumPy's numbers become Python's, other objects become None."""
     if isinstance(value, np.generic):
         return value.item()
+    if isinstance(value, list) and any(isinstance(part, dict) for part in value):
+        return None  # weights of classes, which only fit needs
     if isinstance(value, tuple | list | np.ndarray):
         return [_json_value(part) for part in value]
     return value if isinstance(value, bool | int | float | str) else None

@@ -412,7 +412,8 @@ class MLPArchitecture(NetworkArchitecture):
         """Small random weights, c = 0, and d at the tags' log-odds."""
         U = rng.normal(0, TAG_WEIGHTS, (self.n_hidden, clips.Y.shape[1]))
         W = first_feature_weights(rng, clips.X, self.n_hidden, self.init_scale)
-        return single_precision(MLPParams, U, W, np.zeros(self.n_hidden), base_log_odds(clips.Y))
+        d = base_log_odds(clips.Y, clips.weights)
+        return single_precision(MLPParams, U, W, np.zeros(self.n_hidden), d)
 
     def logits(self) -> Callable[..., Any]:
         """d + Uᵀ tanh(c + Wx)."""

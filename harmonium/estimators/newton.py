@@ -74,12 +74,14 @@ def logistic_regressions(
     *,
     more: Doubles | None = None,
     allowed: Mask | None = None,
+    weights: Floats | None = None,
     tolerance: float = TOLERANCE,
 ) -> Regressions:
     """The regressions of the columns of Y (N, C), from 0 to 1 or NaN, on X (N, D).
 
     A column's known labels are neither all 0 nor all 1. ``more`` is (N, M), additional columns;
-    regression j uses those with ``allowed[j]``, (C, M), and their weights have the same penalty. A
+    regression j uses those with ``allowed[j]``, (C, M), and their weights have the same penalty.
+    ``weights`` are what labels count, (N, 1) or (N, C), in place of 1. A
     regression is done when the next step would change its weights by less than ``tolerance`` of
     their length, and every clip's log-odds by less than ``tolerance``. That step is not taken: it
     would be at most a share `LEFT` of the last one.
@@ -103,6 +105,7 @@ def logistic_regressions(
     may_use = np.ones((G.shape[1], n_tags))
     may_use[n_axes:-1] = allowed.T
 
+    counts = np.broadcast_to(1.0 if weights is None else weights.astype(np.float64), Y.shape)
     theta = np.zeros((G.shape[1], n_tags))
     converged = np.zeros(n_tags, bool)
     width = max(1, BLOCK // n_clips)
@@ -113,7 +116,7 @@ def logistic_regressions(
             G=G,
             single=single,
             y=np.where(known, Y[:, tags], 0.0),
-            weight=known / n_clips,
+            weight=known * counts[:, tags] / n_clips,
             penalty=penalty[:, None],
             variance=variance[:, None],
             allowed=may_use[:, tags],

@@ -56,7 +56,7 @@ class RBMArchitecture(Architecture):
         W = first_feature_weights(rng, clips.X, self.n_hidden, self.init_scale)
         V = np.zeros((0, n_tags))
         c = np.zeros(self.n_hidden)
-        d = base_log_odds(clips.Y)
+        d = base_log_odds(clips.Y, clips.weights)
         if self.models_inputs:
             return single_precision(JointParams, U, W, V, c, d, np.zeros(n_features))
         return single_precision(Params, U, W, V, c, d)

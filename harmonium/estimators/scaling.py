@@ -119,22 +119,27 @@ def stored_scaling(arrays: Arrays, about: Mapping[str, Any]) -> Scaling:
     )
 
 
-def scaling_of(X: Numbers, kind: ScaleFeatures) -> Scaling:
-    """The scaling of this kind for these features; "auto" chooses one."""
+def scaling_of(X: Numbers, kind: ScaleFeatures, weights: Doubles | None = None) -> Scaling:
+    """The scaling of this kind for these features; "auto" chooses one.
+
+    ``weights`` of the clips count in means, variances and words. Quantiles are those of the clips
+    with a weight above 0.
+    """
     n_features = X.shape[1]
     if kind == "none" or n_features == 0:
         return _unscaled(n_features)
     if kind == "standard":
-        return standardising(X)
-    rows = np.random.default_rng(0).permutation(len(X))[:MAX_TO_SCALE_BY]
-    sample = np.asarray(X[np.sort(rows)], np.float64)
+        return standardising(X, weights)
+    rows = np.arange(len(X)) if weights is None else np.flatnonzero(weights)
+    rows = np.sort(np.random.default_rng(0).permutation(rows)[:MAX_TO_SCALE_BY])
+    sample = np.asarray(X[rows], np.float64)
     if kind == "auto":
         kind = best_scaling(sample)
     if kind == "idf":
-        return _by_rarity(sample)
+        return _by_rarity(sample, np.ones(len(rows)) if weights is None else weights[rows])
     if kind == "quantile":
         return _by_quantiles(sample)
-    return standardising(X)
+    return standardising(X, weights)
 
 
 def best_scaling(X: Doubles) -> Literal["standard", "quantile", "idf"]:
@@ -155,7 +160,7 @@ def best_scaling(X: Doubles) -> Literal["standard", "quantile", "idf"]:
     return "quantile" if np.median(kurtosis) > HEAVY_TAILS else "standard"
 
 
-def standardising(X: Numbers) -> Scaling:
+def standardising(X: Numbers, weights: Doubles | None = None) -> Scaling:
     """Zero mean, and a variance of 1 / D for each of the D features.
 
     A clip's vector then has a norm of about 1 whatever D is, as in the paper: the input to a hidden
@@ -164,9 +169,16 @@ def standardising(X: Numbers) -> Scaling:
 
     def mean_of(function: Callable[[Doubles], Doubles]) -> Doubles:
         total = np.zeros(X.shape[1])
+        first = 0
         for block in blocks(X):
-            total = total + function(block.astype(np.float64)).sum(axis=0)
-        return total / len(X)
+            values = function(block.astype(np.float64))
+            if weights is not None:
+                values *= weights[first : first + len(block), None]
+            total = total + values.sum(axis=0)
+            first += len(block)
+        return total / (len(X) if weights is None else weights.sum())
+
+    first_clip = 0 if weights is None else int(np.flatnonzero(weights)[0])
 
     peak = np.max([np.abs(block).max(axis=0) for block in blocks(X)], axis=0).astype(np.float64)
     peak[peak == 0] = 1.0
@@ -174,7 +186,7 @@ def standardising(X: Numbers) -> Scaling:
     deviation = np.sqrt(mean_of(lambda x: np.square(x / peak - middle)))
     # a feature that is constant except for rounding must not be blown up: it becomes 0
     constant = deviation <= ROUNDING
-    mean = np.where(constant, X[0], mean_of(lambda x: x))
+    mean = np.where(constant, X[first_clip], mean_of(lambda x: x))
     deviation = np.where(constant, 1.0, deviation)
     return Scaling(mean=mean, scale=peak * deviation * np.sqrt(X.shape[1]))
 
@@ -183,10 +195,10 @@ def _unscaled(n_features: int) -> Scaling:
     return Scaling(mean=np.zeros(n_features), scale=np.ones(n_features))
 
 
-def _by_rarity(X: Doubles) -> Scaling:
+def _by_rarity(X: Doubles, weights: Doubles) -> Scaling:
     """Inverse document frequency: the rarer a word, the more it counts; clips have a norm of 1."""
-    holders = np.maximum(np.count_nonzero(X, axis=0), 1)
-    scale = 1 / np.log1p(len(X) / holders)
+    holders = np.maximum(weights @ (X != 0), 1)
+    scale = 1 / np.log1p(weights.sum() / holders)
     return Scaling(mean=np.zeros(X.shape[1]), scale=scale, unit_norm=True)
 
 

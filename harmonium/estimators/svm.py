@@ -19,7 +19,7 @@ from harmonium.estimators.linear import LinearParams, LinearTagger
 from harmonium.estimators.model_files import typed_array
 from harmonium.estimators.targets import Targets, base_log_odds, is_soft
 from harmonium.estimators.validation import matching_thresholds
-from harmonium.parameters import Count, Jobs, Seed, estimator, parameter
+from harmonium.parameters import ClassWeight, Count, Jobs, Seed, estimator, parameter
 from harmonium.scikit_learn import Interval
 
 MIN_MARGIN = 1e-2  # smaller ones, for examples of mean length 1, are rounding: libsvm's tolerance
@@ -93,13 +93,24 @@ class SVMTagger(LinearTagger):
         "Use as many positives as negatives; if False, up to ``max_examples`` of each.",
         default=True,
     )
+    class_weight: ClassWeight | None = parameter(
+        """Weights of absent and present labels among the examples: a mapping such as {0: 1, 1: 5}
+        for all tags, a list with one for each tag, or "balanced".""",
+        default=None,
+    )
     n_jobs: Jobs | None = parameter("Threads that train; None: 1; -1: all cores.", default=None)
     random_state: Seed = parameter("Seed of the choice between equal counts.", default=None)
 
     _scores_are_probabilities = False
 
     def fit(
-        self, X: Any, y: Any, eval_set: tuple[Any, Any] | None = None, *, counts: Any = None
+        self,
+        X: Any,
+        y: Any,
+        eval_set: tuple[Any, Any] | None = None,
+        *,
+        counts: Any = None,
+        sample_weight: Any = None,
     ) -> Self:
         """Learn from clips and their tags.
 
@@ -116,21 +127,31 @@ class SVMTagger(LinearTagger):
             that they would: positives are chosen from the highest down, negatives from the lowest
             up. Without it, positives and negatives are chosen at random, as among equal counts.
             With it, ``y`` must not hold probabilities.
+        sample_weight : (n_clips,) how much each clip counts as an example, in libsvm's sense: it
+            bounds the example's coefficient. A clip with the weight 0 is never chosen; for all
+            others, the choice does not depend on the weights.
         """
         self._validate_params()
         rng = random_generator(self.random_state)
         X, targets, ranks = self._read_with_counts(X, y, counts, rng)
         validation = None if eval_set is None else self._read_eval_set(eval_set, targets)
-        self._describe(X, targets)
+        weights = self._weights(sample_weight, targets)
+        counting = weights.of_clips(targets.Y)
+        if counting is None:
+            counting = np.ones((1, 1), np.float32)
+        counting = np.broadcast_to(counting, targets.Y.shape)
+        self._describe(X, targets, weights)
+        may_be_chosen = np.where(counting > 0, targets.Y, np.float32(np.nan))
         examples = [
             choose_examples(labels, counts, self.max_examples, rng, balanced=self.balanced)
-            for labels, counts in zip(targets.Y.T, ranks.T, strict=True)
+            for labels, counts in zip(may_be_chosen.T, ranks.T, strict=True)
         ]
         scaled = self._scaling(X)
         planes = Parallel(n_jobs=self.n_jobs, prefer="threads")(
-            delayed(fit_hyperplane)(scaled, of_tag, self.nu) for of_tag in examples
+            delayed(fit_hyperplane)(scaled, of_tag, self.nu, of_labels)
+            for of_tag, of_labels in zip(examples, counting.T, strict=True)
         )
-        self._keep(planes, targets.Y)
+        self._keep(planes, may_be_chosen)
         n_constant = int(np.isnan(self.nu_).sum())
         if n_constant:
             warnings.warn(
@@ -142,7 +163,8 @@ class SVMTagger(LinearTagger):
         self.thresholds_ = np.zeros(len(self.tags_))
         if validation is not None and not self._one_column:
             X_valid, Y_valid = validation
-            self.thresholds_ = self._matching_thresholds(X_valid, Y_valid)
+            valid_weights = weights.of_others(Y_valid)
+            self.thresholds_ = self._matching_thresholds(X_valid, Y_valid, valid_weights)
         return self
 
     def _scores(self, X: Floats) -> Floats:
@@ -181,10 +203,10 @@ class SVMTagger(LinearTagger):
         d[constant] = np.where(base_log_odds(Y[:, constant]) > 0, 1, -1)
         self._params = LinearParams(W=W.astype(np.float32), d=d.astype(np.float32))
 
-    def _matching_thresholds(self, X: Numbers, Y: Floats) -> Doubles:
+    def _matching_thresholds(self, X: Numbers, Y: Floats, weights: Floats | None) -> Doubles:
         """What as many clips exceed as have the tag; found for σ(score), which is from 0 to 1."""
         scores = self._scores(self._scaling(X))
-        return logit(matching_thresholds(Y, expit(scores.astype(np.float64))))
+        return logit(matching_thresholds(Y, expit(scores.astype(np.float64)), weights))
 
     def _learnt(self) -> tuple[Arrays, dict[str, Any]]:
         arrays, about = super()._learnt()
@@ -235,23 +257,31 @@ def _by_falling_count(counts: Floats, rng: Rng) -> Places:
     return order[np.argsort(-counts[order], kind="stable")]
 
 
-def fit_hyperplane(X: Floats, examples: Examples, nu: float) -> Hyperplane:
-    """The ν-SVM for these examples; a constant if no ν gives a margin."""
+def fit_hyperplane(
+    X: Floats, examples: Examples, nu: float, weights: Floats | None = None
+) -> Hyperplane:
+    """The ν-SVM for these examples; a constant if no ν gives a margin.
+
+    ``weights`` (N,) are what the labels of the tag count; without, all count alike.
+    """
     n_positive = len(examples.positives)
     n_negative = len(examples.negatives)
     if n_positive and n_negative:
-        rows = X[np.concatenate(examples)].astype(np.float64)
+        chosen = np.concatenate(examples)
+        rows = X[chosen].astype(np.float64)
+        counts = np.ones(len(rows)) if weights is None else weights[chosen].astype(np.float64)
         signs = np.repeat([1, -1], [n_positive, n_negative])
-        highest = 2 * min(n_positive, n_negative) / len(rows) * BELOW_BOUND
+        smaller_side = min(counts[:n_positive].sum(), counts[n_positive:].sum())
+        highest = 2 * smaller_side / counts.sum() * BELOW_BOUND
         lowest = min(nu, highest)
         for nu_tried in lowest + (highest - lowest) * np.arange(N_TRIES + 1) / N_TRIES:
-            plane = _nu_svm(rows, signs, nu_tried)
+            plane = _nu_svm(rows, signs, nu_tried, counts)
             if plane is not None:
                 return plane
     return Hyperplane(w=np.zeros(X.shape[1]), d=0.0, nu=np.nan)
 
 
-def _nu_svm(X: Doubles, signs: NDArray[np.int_], nu: float) -> Hyperplane | None:
+def _nu_svm(X: Doubles, signs: NDArray[np.int_], nu: float, weights: Doubles) -> Hyperplane | None:
     """w = Σ_i α_i s_i x_i with s_i = ±1; None if there is no margin.
 
     The offset is free, so the examples may be centred; and they are scaled to unit length on
@@ -264,11 +294,12 @@ def _nu_svm(X: Doubles, signs: NDArray[np.int_], nu: float) -> Hyperplane | None
     if scale == 0:
         return None
     try:
-        svm = NuSVC(nu=nu, kernel="precomputed").fit(centred @ centred.T / scale, signs)
+        svm = NuSVC(nu=nu, kernel="precomputed")
+        svm.fit(centred @ centred.T / scale, signs, sample_weight=weights)
     except ValueError:  # coefficients that are not finite: the margin is 0
         return None
     coefficients = svm.dual_coef_[0]  # divided by the margin, so that Σ|·| = ν n / margin
-    if nu * len(X) < MIN_MARGIN * np.abs(coefficients).sum():
+    if nu * weights.sum() < MIN_MARGIN * np.abs(coefficients).sum():
         return None
     w = coefficients @ centred[svm.support_] / scale
     return Hyperplane(w=w, d=float(svm.intercept_[0] - w @ mean), nu=nu)

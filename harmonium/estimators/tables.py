@@ -64,13 +64,16 @@ class LabelledClips:
 
     X: Floats  # (N, D)
     Y: Floats  # (N, C): 0, 1, a probability between, or NaN
+    weights: Floats | None = None  # what labels count, (N, 1) or (N, C); None: alike
 
     def __len__(self) -> int:
         return len(self.X)
 
     def take(self, rows: Places) -> "LabelledClips":
         """Some of the clips."""
-        return LabelledClips(X=self.X[rows], Y=self.Y[rows])
+        return LabelledClips(
+            X=self.X[rows], Y=self.Y[rows], weights=_weights_of(self.weights, rows)
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,21 +82,32 @@ class ClipTable:
 
     X: Table  # (N, D)
     Y: Table  # (N, C)
+    weights: Floats | None = None  # as above
 
     def __len__(self) -> int:
         return len(self.X)
 
     def take(self, rows: Places) -> "ClipTable":
         """Some of the clips, not read yet."""
-        return ClipTable(X=_taken(self.X, rows), Y=_taken(self.Y, rows))
+        return ClipTable(
+            X=_taken(self.X, rows),
+            Y=_taken(self.Y, rows),
+            weights=_weights_of(self.weights, rows),
+        )
 
     def read(self, at_most: int) -> LabelledClips:
         """A random sample of at most this many clips."""
         if len(self) <= at_most:
-            return LabelledClips(X=self.X[:], Y=self.Y[:])
+            return LabelledClips(X=self.X[:], Y=self.Y[:], weights=self.weights)
         sample = np.random.default_rng(0).permutation(len(self))[:at_most]
         sample = np.sort(sample)
-        return LabelledClips(X=self.X[sample], Y=self.Y[sample])
+        return LabelledClips(
+            X=self.X[sample], Y=self.Y[sample], weights=_weights_of(self.weights, sample)
+        )
+
+
+def _weights_of(weights: Floats | None, rows: Places) -> Floats | None:
+    return None if weights is None else weights[rows]
 
 
 def _taken(table: Table, rows: Places) -> Table:

@@ -37,6 +37,7 @@ from harmonium.estimators.targets import (
 )
 from harmonium.estimators.trainer import Member, Score, Trainer, batch_of
 from harmonium.estimators.validation import log_likelihood
+from harmonium.estimators.weights import Weights, read_sample_weight
 from harmonium.parameters import (
     Count,
     NotNegative,
@@ -121,11 +122,12 @@ class TagRBM(LikelihoodParameters, EpochHistory, StoredEstimator, BaseEstimator)
     _score_name: ClassVar[str] = "validation"
     _score_label: ClassVar[str] = "log-likelihood"
 
-    def fit(self, Y: Any, y: Any = None) -> Self:
+    def fit(self, Y: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Learn from the tags of clips.
 
         ``Y`` is (n_clips, n_tags): 0 absent, 1 present, NaN unknown, or a probability between; a
         frame's columns name the tags. Or a list of tags for each clip. ``y`` is not used.
+        ``sample_weight`` is (n_clips,), how much each clip counts; None: all alike.
         """
         self._validate_params()
         targets = read_targets(Y)
@@ -135,6 +137,8 @@ class TagRBM(LikelihoodParameters, EpochHistory, StoredEstimator, BaseEstimator)
                 "Got one dimension."
             )
         labels = targets.Y
+        weights = Weights(clips=read_sample_weight(sample_weight, len(labels)))
+        of_clips = weights.of_clips(labels)
         self.tags_ = targets.tags
         self.n_features_in_ = len(targets.tags)
         shape = (self.n_hidden, len(self.tags_))
@@ -146,7 +150,12 @@ class TagRBM(LikelihoodParameters, EpochHistory, StoredEstimator, BaseEstimator)
         n_held_out = int(self.validation_fraction * len(labels))
         score = None
         if n_held_out >= MIN_HELD_OUT:
-            score = _completion_score(labels[order[:n_held_out]], quick_options(options))
+            held_out = order[:n_held_out]
+            score = _completion_score(
+                labels[held_out],
+                quick_options(options),
+                None if of_clips is None else of_clips[held_out],
+            )
         else:
             n_held_out = 0
 
@@ -161,7 +170,7 @@ class TagRBM(LikelihoodParameters, EpochHistory, StoredEstimator, BaseEstimator)
             title=type(self).__name__,
             score_label=self._score_label,
         )
-        start = self._start(rng, labels)
+        start = self._start(rng, labels, of_clips)
         none = Penalty.none(start)
         member = Member(
             start=start,
@@ -170,7 +179,10 @@ class TagRBM(LikelihoodParameters, EpochHistory, StoredEstimator, BaseEstimator)
             penalty=none._replace(l2=none.l2._replace(U=np.float32(self.l2))),
             schedule=Schedule("constant", self.learning_rate, self.max_epochs),
         )
-        [result] = trainer.train([member], batch_of(_no_features(labels), labels), score)
+        if of_clips is not None:
+            of_clips = of_clips / np.float32(weights.mean_of_clips)
+        data = batch_of(_no_features(labels), labels, weights=of_clips)
+        [result] = trainer.train([member], data, score)
         self._begin_history()
         self._extend_history(result)
         self._params = numpy_params(result.params)
@@ -272,13 +284,14 @@ class TagRBM(LikelihoodParameters, EpochHistory, StoredEstimator, BaseEstimator)
         none = np.zeros((0, len(self.tags_)), np.float32)
         return Targets(Y=none, tags=self.tags_, classes=None)
 
-    def _start(self, rng: Rng, Y: Floats) -> Params:
+    def _start(self, rng: Rng, Y: Floats, weights: Floats | None) -> Params:
         """U small and random, c = 0, and d at the tags' log-odds."""
         n_tags = Y.shape[1]
         U = rng.normal(0, TAG_WEIGHTS, (self.n_hidden, n_tags))
         W = np.zeros((self.n_hidden, 0))
         V = np.zeros((0, n_tags))
-        return single_precision(Params, U, W, V, np.zeros(self.n_hidden), base_log_odds(Y))
+        d = base_log_odds(Y, weights)
+        return single_precision(Params, U, W, V, np.zeros(self.n_hidden), d)
 
     def _shapes(self) -> dict[str, tuple[int, ...]]:
         n, n_tags = self.n_hidden, len(self.tags_)
@@ -303,14 +316,14 @@ def _clips(Y: Floats) -> tuple[Floats, NDArray[np.int32], Floats]:
     return _no_features(Y), np.zeros((len(Y), 0), np.int32), Y
 
 
-def _completion_score(Y: Floats, options: InferenceOptions) -> Score:
+def _completion_score(Y: Floats, options: InferenceOptions, weights: Floats | None) -> Score:
     """Mean log-likelihood of a half of the held-out clips' tags, given the other half."""
     observed = half_observed(Y)
     asked = np.where(np.isnan(observed), Y, np.nan)
 
     def score(params: Parameters, numbers: Any) -> Doubles:
         P = infer(member_of(numpy_params(params), 0), *_clips(observed), options).y
-        return np.array([log_likelihood(asked, P)])
+        return np.array([log_likelihood(asked, P, weights)])
 
     return score
 

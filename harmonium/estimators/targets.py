@@ -34,8 +34,16 @@ def is_soft(Y: Any) -> bool:
     return any(((block > 0) & (block < 1)).any() for block in blocks(Y))
 
 
-def base_log_odds(Y: Any) -> Doubles:
-    """By tag, log(p / (1 - p)) with p the mean of the known labels and an extra 0 and 1."""
+def base_log_odds(Y: Any, weights: Floats | None = None) -> Doubles:
+    """By tag, log(p / (1 - p)) with p the mean of the known labels and an extra 0 and 1.
+
+    ``weights`` are what labels count, (N, 1) or (N, C); without, they count alike.
+    """
+    if weights is not None:
+        labels = Y[:]
+        present = (weights * np.nan_to_num(labels)).astype(np.float64).sum(axis=0)
+        weight = (weights * ~np.isnan(labels)).astype(np.float64).sum(axis=0)
+        return log_odds((present + 1) / (weight + 2))
     known = sum(np.sum(~np.isnan(block), axis=0) for block in blocks(Y))
     total = sum(np.nansum(block, axis=0) for block in blocks(Y))
     return log_odds((total + 1) / (known + 2))

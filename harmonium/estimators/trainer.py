@@ -111,10 +111,17 @@ class Trainer:
             yield update
 
 
-def batch_of(u: Any, y: Any, a: Any = None) -> Batch:
-    """Clips to learn from, which all count alike; without ``a``, nothing conditions the tags."""
+def batch_of(u: Any, y: Any, a: Any = None, weights: Any = None) -> Batch:
+    """Clips to learn from; without ``a``, nothing conditions the tags.
+
+    ``weights`` are of the clips, (N, 1), or of their labels, (N, C); without, all count alike.
+    """
     n_clips = len(y)
     if a is None:
         a = np.zeros((n_clips, 0), np.int32)
     alike: Any = np.ones(n_clips, np.float32)
-    return Batch(u=u, a=a, y=y, w=alike)
+    if weights is None:
+        return Batch(u=u, a=a, y=y, w=alike)
+    if weights.shape[1] == 1:
+        return Batch(u=u, a=a, y=y, w=weights[:, 0])
+    return Batch(u=u, a=a, y=y, w=alike, label_weights=weights)

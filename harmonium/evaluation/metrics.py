@@ -219,42 +219,50 @@ def auc_per_tag(Y: ArrayLike, S: ArrayLike) -> MetricResult:
     return per_tag(labels, scores, reasons, auc)
 
 
-def expected_auc_per_tag(Y: ArrayLike, S: ArrayLike) -> MetricResult:
+def expected_auc_per_tag(
+    Y: ArrayLike, S: ArrayLike, weights: Numbers | None = None
+) -> MetricResult:
     """AUC_j = Σ_{i≠k} y_ij (1 - y_kj) [s_ij > s_kj] / Σ_{i≠k} y_ij (1 - y_kj), for soft labels.
 
     A label may be a probability y: it counts as y positives and 1 - y negatives. For labels of 0
-    and 1 this is ``auc_per_tag``. Undefined for a tag without such pairs.
+    and 1 this is ``auc_per_tag``. Undefined for a tag without such pairs. With ``weights`` of the
+    labels, (N, 1) or (N, C), a pair counts as the product of its two.
     """
     labels = matrix("Y", Y)
-    if not ((labels > 0) & (labels < 1)).any():
+    if weights is None and not ((labels > 0) & (labels < 1)).any():
         return auc_per_tag(labels, S)
     scores = matrix("S", S)
-    pairs = expected_pairs(labels)
+    counts = np.broadcast_to(1.0 if weights is None else weights, labels.shape)
+    pairs = expected_pairs(labels, counts)
     in_order = np.zeros(len(pairs))
-    for tag, (y, s) in enumerate(zip(labels.T, scores.T, strict=True)):
+    for tag, (y, s, count) in enumerate(zip(labels.T, scores.T, counts.T, strict=True)):
         known = ~np.isnan(y)
-        in_order[tag] = _expected_in_order(y[known].astype(np.float64), s[known])
+        in_order[tag] = _expected_in_order(
+            y[known].astype(np.float64), s[known], count[known].astype(np.float64)
+        )
     values = np.full(len(pairs), np.nan)
     np.divide(in_order, pairs, out=values, where=pairs > 0)
     undefined = np.flatnonzero(pairs == 0).tolist()
     return MetricResult(values, dict.fromkeys(undefined, "no positive or no negative"))
 
 
-def expected_pairs(Y: Numbers) -> Doubles:
+def expected_pairs(Y: Numbers, weights: Numbers | float = 1.0) -> Doubles:
     """Σ_{i≠k} y_ij (1 - y_kj): pairs of a positive and a negative clip of each tag, (n_tags,)."""
     known = ~np.isnan(Y)
-    p = np.where(known, Y, 0.0).astype(np.float64)
-    q = known - p
+    p = np.where(known, weights * Y, 0.0).astype(np.float64)
+    q = known * weights - p
     return np.maximum(p.sum(axis=0) * q.sum(axis=0) - (p * q).sum(axis=0), 0.0)
 
 
-def _expected_in_order(y: Doubles, s: Numbers) -> float:
+def _expected_in_order(y: Doubles, s: Numbers, weights: Doubles) -> float:
     """Σ_{i≠k} y_i (1 - y_k) [s_i > s_k] of one tag, equal scores counting half."""
     values, place = np.unique(s, return_inverse=True)
-    positive = np.bincount(place, weights=y, minlength=len(values))
-    negative = np.bincount(place, weights=1 - y, minlength=len(values))
+    present = weights * y
+    absent = weights * (1 - y)
+    positive = np.bincount(place, weights=present, minlength=len(values))
+    negative = np.bincount(place, weights=absent, minlength=len(values))
     below = np.cumsum(negative) - negative
-    with_itself = (y * (1 - y)).sum()  # i = k, which has equal scores
+    with_itself = (present * absent).sum()  # i = k, which has equal scores
     return float(positive @ (below + negative / 2) - with_itself / 2)
 
 

@@ -145,6 +145,9 @@ def descend_blocks(
                 table, batch, found, logits = descend_rows(
                     gradient, state, batch, numbers, settings
                 )
+            # the gradient is of the mean over the batch; heavy clips make the step longer
+            mean_weight = jnp.sum(batch.w) / jnp.maximum(jnp.sum(own >= 0), 1)
+            found = jax.tree.map(lambda g: mean_weight * g, found)
             chains = state.chains
             if chains is not None:
                 filling = jnp.where(own >= 0, own, len(chains))  # not stored

@@ -60,6 +60,7 @@ class Batch(NamedTuple):
     y: Array  # (B, C), tags; NaN unknown
     w: Array  # (B,), weight of each clip; 0 for rows that only fill up the batch
     chains: Any = None  # (B, C), the persistent chains of the clips, if they have any
+    label_weights: Any = None  # (B, C), weights of labels beside w, for those who take them
 
 
 Moments = tuple[Array, Array, Array]  # E[y] (B, C), E[h] (B, n), Σ_b w_b E[h yᵀ] (n, C)
@@ -83,6 +84,11 @@ class Gradient(Protocol):
     @property
     def needs_binary_tags(self) -> bool:
         """Whether a label that is a probability must be drawn as 0 or 1 first."""
+        return False
+
+    @property
+    def weighs_labels(self) -> bool:
+        """Whether the loss is a sum over labels, each of which may have a weight of its own."""
         return False
 
     def check(self, shape: tuple[int, int]) -> None:
@@ -306,6 +312,11 @@ class MultiPrediction(Gradient):
     steps: int = 5  # K, from y = 0
     none_observed: float = 0.5
 
+    @property
+    def weighs_labels(self) -> bool:
+        """Always: it asks about tags one by one."""
+        return True
+
     def noise(self, params: Params, unknown: bool) -> tuple[int, int]:
         """For each clip: whether any tag is observed, its q, and one number per tag."""
         return 1, params.U.shape[1] + 2
@@ -331,7 +342,7 @@ class MultiPrediction(Gradient):
         field = condition(params, batch.u, batch.a)
         logits, hidden, tags = unrolled(field, jnp.where(observed, batch.y, jnp.nan), self.steps)
         asked = ~observed & ~jnp.isnan(batch.y)
-        share = jnp.where(asked, (batch.w / total_weight(batch))[:, None], 0.0)
+        share = jnp.where(asked, weights_of_labels(batch) / total_weight(batch), 0.0)
         e = jnp.where(asked, jax.nn.sigmoid(logits) - batch.y, 0.0) * share
         es, gs = [e], []
         for h, y in zip(hidden[:0:-1], tags[:0:-1], strict=True):
@@ -438,11 +449,17 @@ def total_weight(batch: Batch) -> Array:
     return jnp.maximum(jnp.sum(batch.w), jnp.finfo(batch.w.dtype).tiny)
 
 
+def weights_of_labels(batch: Batch) -> Array:
+    """How much each label of the batch counts, (…, B, 1), or (…, B, C) if they differ."""
+    of_clips = batch.w[..., None]
+    return of_clips if batch.label_weights is None else of_clips * batch.label_weights
+
+
 def log_probabilities(logits: Array, batch: Batch) -> Array:
     """Σ w log p(y_j) over the clips with tag j known, by tag: logits (…, B, C) to (…, C)."""
     known = ~jnp.isnan(batch.y)
     terms = log_probability(logits, jnp.where(known, batch.y, 0.0))
-    return jnp.sum(jnp.where(known, batch.w[..., None] * terms, 0.0), axis=-2)
+    return jnp.sum(jnp.where(known, weights_of_labels(batch) * terms, 0.0), axis=-2)
 
 
 Flips = tuple[Array, Array, Array]

@@ -176,6 +176,11 @@ class CrossEntropy(gradients.Gradient):
 
     logits: Any  # (params, x) -> (B, C)
 
+    @property
+    def weighs_labels(self) -> bool:
+        """Always."""
+        return True
+
     def __call__(self, params: Any, batch: gradients.Batch, noise: Array) -> tuple[Any, Array]:
         """By automatic differentiation; also the logits, (B, C)."""
 

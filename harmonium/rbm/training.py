@@ -354,11 +354,16 @@ def _known(data: Batch, rows: Sequence[Ids]) -> tuple[Doubles, bool]:
     """How many known labels each model learns from, by weight, (S,); and whether any is unknown."""
     n_clips, n_tags = len(data.w), data.y.shape[1]
     counts = np.zeros(n_clips)
+    n_known = np.zeros(n_clips)
     for first in range(0, n_clips, WINDOW):
         part = np.arange(first, min(first + WINDOW, n_clips))
-        counts[part] = np.sum(~np.isnan(np.asarray(data.y[part])), axis=1)
+        known = ~np.isnan(np.asarray(data.y[part]))
+        n_known[part] = known.sum(axis=1)
+        counts[part] = n_known[part]
+        if data.label_weights is not None:
+            counts[part] = np.sum(known * data.label_weights[part], axis=1)
     weighted = counts * np.asarray(data.w)
-    return np.array([weighted[own].sum() for own in rows]), bool((counts < n_tags).any())
+    return np.array([weighted[own].sum() for own in rows]), bool((n_known < n_tags).any())
 
 
 def _is_conditional(data: Batch) -> bool:
@@ -437,7 +442,14 @@ def _epoch(
             places = np.where(rows < 0, np.int32(-1), np.arange(rows.shape[2], dtype=np.int32))
         if not _is_array(data.u):  # read the clips of this block, which get new numbers
             wanted = np.maximum(rows, 0).ravel()
-            clips = Batch(data.u[wanted], data.a[wanted], data.y[wanted], data.w[wanted])
+            labels = data.label_weights
+            clips = Batch(
+                u=data.u[wanted],
+                a=data.a[wanted],
+                y=data.y[wanted],
+                w=data.w[wanted],
+                label_weights=None if labels is None else labels[wanted],
+            )
             numbers = np.arange(rows.size, dtype=np.int32).reshape(rows.shape)
             rows = np.where(rows < 0, np.int32(-1), numbers)
         state, proxy = descend(state, seeds, clips, rows, places, settings)

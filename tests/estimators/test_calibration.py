@@ -36,7 +36,7 @@ def penalised_cross_entropy(theta, asked):
     own, slope, shared, slopes = theta[:3], theta[3:6], theta[6:9], theta[9:]
     total = 2 * np.sum(own**2) + 8 * np.sum(slope**2) + 0.5 * np.sum(shared**2)
     total += 8 * ((slopes[0] - 1) ** 2 + slopes[1] ** 2 + slopes[2] ** 2)
-    for P, Y, observed, _ in asked:
+    for P, Y, observed, *_ in asked:
         z = np.column_stack([np.ones(40), observed > 0, observed])
         s = own + (z @ shared)[:, None] + (slope + (z @ slopes)[:, None]) * logit(P)
         total += np.nansum(np.logaddexp(0, s) - Y * s) / 2
@@ -140,7 +140,7 @@ def test_a_file_from_before_there_was_a_correction_loads(both, paired_test):
 
 def test_a_clip_counts_as_often_as_it_weighs():
     """Half of the clips weigh something, and are there twice in the second question."""
-    P, Y, observed, _ = question(60, 3, offset=0.5, slope=1.5)
+    P, Y, observed, *_ = question(60, 3, offset=0.5, slope=1.5)
     weight = np.where(np.arange(60) < 30, 14.0, 0.0)
     weighted = calibration.fit_recalibration([calibration.Question(P, Y, observed, weight)])
     twice = np.r_[:30, :30]

@@ -77,7 +77,7 @@ def test_an_integer_weight_is_a_repetition_and_the_gradient_is_of_the_mean(gradi
     weights = np.array([3, 2, 2, 1, 0, 0, 0, 0], np.float32)
     rows = np.repeat(np.arange(B), weights.astype(int))  # 8 clips again
     weighted, logits = jitted(gradient)(params, batch._replace(w=weights), noise)
-    repeated = gradients.Batch(*(array[rows] for array in batch))
+    repeated = jax.tree.map(lambda array: array[rows], batch)
     gradient_of_repeated, others = jitted(gradient)(params, repeated, noise[:, rows])
     assert_close(weighted, gradient_of_repeated)
     assert_close(logits[rows], others)
