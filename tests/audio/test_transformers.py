@@ -159,10 +159,10 @@ def test_bad_samples_are_told_by_their_row(bad, message):
     ],
     ids=["one", "folder", "mixed", "stereo", "integers", "ragged", "none", "flat"],
 )
-def test_other_input_is_refused(given, message):
-    for method in (AudioFeatures().fit, AudioFeatures().transform):
-        with pytest.raises(DataError, match=message):
-            method(given)
+@pytest.mark.parametrize("method", [AudioFeatures().fit, AudioFeatures().transform])
+def test_other_input_is_refused(given, message, method):
+    with pytest.raises(DataError, match=message):
+        method(given)
 
 
 @pytest.mark.parametrize(

@@ -74,13 +74,17 @@ class TestWhat:
         monkeypatch.chdir(songs["mp3"].parent)
         assert str(songs["mp3"]) in write("../mp3", "--dry-run", "--json").stdout
 
-    def test_untagged_and_missing_tracks_and_an_empty_folder(self, songs, library, write, tmp_path):
+    def test_tracks_without_predictions_are_counted(self, songs, library, write, tmp_path):
         make_songs(library, tmp_path / "more", ["ogg"])
         assert write("--yes").stderr.startswith("1 track without predictions")
         assert write("--yes", "--people").stderr == ""
+
+    def test_an_empty_folder_has_no_tracks(self, songs, write, tmp_path):
         (tmp_path / "empty").mkdir()
         with pytest.raises(LibraryError, match="no tracks in the folder"):
             write(tmp_path / "empty")
+
+    def test_a_missing_track_is_refused(self, songs, library, write):
         library.tracks.set_state([2], "missing")
         with pytest.raises(LibraryError, match="missing"):
             write(songs["flac"], "--yes")
@@ -151,14 +155,17 @@ class TestRules:
 
 
 class TestAsking:
-    def test_a_dry_run_writes_nothing_and_many_files_need_a_yes(self, songs, write):
+    def test_a_dry_run_lists_changes(self, songs, write):
         done = write("--dry-run", "--people", "-f", "dreamy=mood")
         assert done.exit_code == 0
         rows = [line.split("\t") for line in done.stdout.splitlines()]
         assert rows == [[str(path), "mood", "", "dreamy"] for path in songs.values()]
-        found = json.loads(write("--dry-run", "--people", "--json").stdout)
-        assert [one["path"] for one in found] == [str(path) for path in songs.values()]
-        assert found[0]["fields"][0]["after"] == ["dreamy"]
+        planned = json.loads(write("--dry-run", "--people", "--json").stdout)
+        assert [file["path"] for file in planned] == [str(path) for path in songs.values()]
+        assert planned[0]["fields"][0]["after"] == ["dreamy"]
+        assert not changed(songs)
+
+    def test_several_files_need_a_yes(self, songs, write):
         with pytest.raises(DataError, match=r"3 files.*--yes"):
             write()
         assert not changed(songs)
@@ -172,10 +179,13 @@ class TestAsking:
         assert "Write to 3 files?" in done.stderr
         assert len(changed(songs)) == n_changed
 
-    def test_predictions_need_a_model_and_name_the_built_in_one(self, library, write, tmp_path):
+    def test_predictions_need_a_model(self, library, write, tmp_path):
         make_songs(library, tmp_path / "music", ["mp3"])
         with pytest.raises(LibraryError, match="no model"):
             write("--predicted")
+
+    def test_predictions_of_the_built_in_model_are_named(self, library, write, tmp_path):
+        make_songs(library, tmp_path / "music", ["mp3"])
         predict(library, own=0)
         assert "3 predicted tags from the built-in model." in write("--dry-run").stderr
         predict(library)
@@ -183,16 +193,19 @@ class TestAsking:
 
 
 class TestResults:
-    def test_as_json_and_a_second_write_has_nothing_to_do(self, songs, library, write):
-        found = json.loads(write("--yes", "--json").stdout)
-        assert found["written"] == [str(path) for path in songs.values()]
-        assert library.changes.get(found["change"]).summary == "12 tags written to 3 files"
+    def test_the_result_for_programs(self, songs, library, write):
+        result = json.loads(write("--yes", "--json").stdout)
+        assert result["written"] == [str(path) for path in songs.values()]
+        assert library.changes.get(result["change"]).summary == "12 tags written to 3 files"
+
+    def test_a_second_write_has_nothing_to_do(self, songs, write):
+        write("--yes")
         done = write("--yes")
         assert (done.exit_code, done.stdout) == (0, "Nothing to write: 3 files up to date.\n")
         again = json.loads(write("--yes", "--json").stdout)
         assert again == {"change": None, "written": []}
 
-    def test_some_files_fail_and_then_all(self, songs, library, write):
+    def test_some_files_fail(self, songs, write):
         songs["flac"].chmod(0o444)
         songs["m4a"].unlink()
         done = write("--yes")
@@ -202,8 +215,10 @@ class TestResults:
         assert str(songs["m4a"]) in done.stderr.replace("\n", "")
         assert read_tags(songs["mp3"]).genre != OLD
         assert songs["flac"].read_bytes() == tagged("flac")
-        for kind in ("mp3", "flac"):
-            songs[kind].unlink()
+
+    def test_a_write_to_no_file_is_no_change(self, songs, library, write):
+        for path in songs.values():
+            path.unlink()
         before = library.changes.list()
         assert write("--yes").exit_code == 2
         assert library.changes.list() == before

@@ -246,9 +246,19 @@ def test_triples_that_cannot_be(triples, message):
         TagSmoother().fit(triples)
 
 
-def test_it_must_be_fitted_first():
-    uses = {"smooth": (), "suggest": ("rock",), "related": ("rock",), "predict_user": ("ann", "x")}
-    uses |= {"changes": (), "save": ("model",), "params_": (), "tags_": ()}
-    for name, arguments in uses.items():
-        with pytest.raises(ValueError, match="not fitted yet"):
-            getattr(TagSmoother(), name)(*arguments)
+@pytest.mark.parametrize(
+    ("name", "arguments"),
+    [
+        ("smooth", ()),
+        ("suggest", ("rock",)),
+        ("related", ("rock",)),
+        ("predict_user", ("ann", "x")),
+        ("changes", ()),
+        ("save", ("model",)),
+        ("params_", ()),
+        ("tags_", ()),
+    ],
+)
+def test_it_must_be_fitted_first(name, arguments):
+    with pytest.raises(ValueError, match="not fitted yet"):
+        getattr(TagSmoother(), name)(*arguments)

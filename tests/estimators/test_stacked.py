@@ -87,10 +87,10 @@ def test_a_stack_that_is_too_large_to_enumerate_is_refused(data):
         fit_stacked(models, X, Y, *splits(len(X), 2, 80))
 
 
-def test_messages_are_not_propagated_where_sampling_or_enumeration_is_asked_for():
-    for method in ("gibbs", "exact"):
-        with pytest.raises(ValueError, match=method):
-            marginals(InferenceOptions(method), None, None)
+@pytest.mark.parametrize("method", ["gibbs", "exact"])
+def test_sampling_or_enumeration_is_not_replaced_by_belief_propagation(method):
+    with pytest.raises(ValueError, match=method):
+        marginals(InferenceOptions(method), None, None)
 
 
 def test_the_history_of_words_is_the_auc(data):

@@ -149,12 +149,12 @@ def test_tracks_are_ordered_by_a_feature(world):
         assert hits == [*by_energy[:-1][:: 1 if order[0] == "-" else -1], new]
 
 
-def test_a_model_without_features_says_what_to_do(library):
+@pytest.mark.parametrize("search", [{"text": "energy:>0.5"}, {"order": "energy"}])
+def test_a_model_without_features_says_what_to_do(library, search):
     trained(library, tagged=N_TAGGED)
     assert library.audio_features(7) == {}
-    for ask in ({"text": "energy:>0.5"}, {"order": "energy"}):
-        with pytest.raises(DataError, match="built-in"):
-            library.search(**ask)
+    with pytest.raises(DataError, match="built-in"):
+        library.search(**search)
 
 
 def test_a_model_that_has_predicted_nothing_yet_gives_no_values(world):

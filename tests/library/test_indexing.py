@@ -355,9 +355,13 @@ def test_only_what_is_named_or_there_says_anything_of_its_tracks(library, run, m
     report = run(music)  # unless it is named
     assert len(report.missing) == 3
     assert library.settings.get(FOLDERS) == []
-    for named, message in (((), "Name a folder"), ((tmp_path / "x",), "no file or folder .*x")):
-        with pytest.raises(LibraryError, match=message):
-            run(*named)
+    with pytest.raises(LibraryError, match="Name a folder"):
+        run()
+
+
+def test_a_folder_that_does_not_exist_is_refused(run, tmp_path):
+    with pytest.raises(LibraryError, match=r"no file or folder .*x"):
+        run(tmp_path / "x")
 
 
 def test_a_link_that_cannot_be_followed_does_not_end_the_run(library, run, music):

@@ -123,11 +123,19 @@ def test_with_one_person_the_model_itself_tells_what_goes_together(monkeypatch):
     assert last.tag == "jazz"
     found = suggest(tagger, None, ["rock", "mellow"], n=10)
     assert {one.tag for one in found} == {*tagger.tags} - {"rock", "mellow"}
-    for tag, hint in (("jaz", "Did you mean jazz"), ("you know it.", "There are")):
-        with pytest.raises(DataError, match=hint):
-            related(tagger, None, tag)
+
+
+@pytest.mark.parametrize(
+    ("tag", "hint"), [("jaz", "Did you mean jazz"), ("you know it.", "There are")]
+)
+def test_an_unknown_tag_has_no_related_ones(tag, hint):
+    with pytest.raises(DataError, match=hint):
+        related(Tagger(small_library.quick_model()), None, tag)
+
+
+def test_no_tag_suggests_nothing():
     with pytest.raises(DataError, match="at least one tag"):
-        suggest(tagger, None, [])
+        suggest(Tagger(small_library.quick_model()), None, [])
 
 
 def test_what_people_said_counts_first_and_the_model_where_few_said_so(tmp_path):

@@ -37,7 +37,7 @@ def test_a_path_costs_the_least_of_all_that_go_forwards(n_stops, seed):
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_a_smooth_order_has_all_rows_and_no_part_of_it_is_better_reversed(seed):
+def test_no_part_of_a_smooth_order_is_better_reversed(seed):
     C = cosines(12, seed)
     order = smooth_order(C).tolist()
     assert sorted(order) == [*range(12)]
@@ -57,15 +57,27 @@ def test_the_pool_is_the_tracks_near_the_line_by_their_progress(monkeypatch):
     assert sorted(pool, key=lambda i: angles[i]) == pool.tolist()
 
 
-def test_a_path_leads_over_tracks_that_match_and_is_compared_as_like_does(library, place):
+@pytest.fixture
+def ids(library):
+    """The tracks of a library with a model."""
     _, ids, _ = small_library.trained(library, tagged=25)
+    return ids
+
+
+def test_a_path_leads_over_tracks_that_match(library, ids):
     a, b = int(ids[3]), int(ids[-1])
-    library.opinions.say("bob", a, present=["live"], absent=["rock"], change=new_change(library))
-    found = library.search("jazz", start=a, end=b, limit=6, min_probability=0.3)
-    path = [hit.track.id for hit in found]
+    path = [
+        hit.track.id for hit in library.search("jazz", start=a, end=b, limit=6, min_probability=0.3)
+    ]
     assert (path[0], path[-1], len({*path})) == (a, b, 6)
     matching = {h.track.id for h in library.search("jazz", limit=100, min_probability=0.3)}
     assert {*path[1:-1]} <= matching
+
+
+def test_a_path_compares_tracks_as_a_search_by_likeness_does(library, ids):
+    a, b = int(ids[3]), int(ids[-1])
+    library.opinions.say("bob", a, present=["live"], absent=["rock"], change=new_change(library))
+    path = library.search("jazz", start=a, end=b, limit=6, min_probability=0.3)
     snapshot = library.snapshot()
     tagged = snapshot.columns([0])[0]
     matrix = similarity_matrix(snapshot, snapshot.tags, ids)
@@ -73,20 +85,41 @@ def test_a_path_leads_over_tracks_that_match_and_is_compared_as_like_does(librar
     alone = similarities(snapshot, snapshot.tags, other, tagged)[1]
     np.testing.assert_allclose(matrix[-2], alone, atol=1e-5)
     like = dict(zip(ids.tolist(), similarities(snapshot, snapshot.tags, a, tagged)[1], strict=True))
-    assert found.hits[1].similarity == pytest.approx(like[path[1]])
+    second = path.hits[1]
+    assert second.similarity == pytest.approx(like[second.track.id])
+
+
+def test_a_smooth_order_has_the_same_tracks_in_smaller_steps(library, ids):
     smooth = library.search("jazz", order="smooth", limit=8)
     plain = library.search("jazz", limit=8)
     assert {h.track.id for h in smooth} == {h.track.id for h in plain}
     assert smooth.hits[0].track.id == plain.hits[0].track.id
+    library.similar(int(ids[0]))  # computes the sound vectors
+    snapshot = library.snapshot()
+    matrix = similarity_matrix(snapshot, snapshot.tags, ids)
     rows = [ids.tolist().index(h.track.id) for h in smooth]
     usual = [ids.tolist().index(h.track.id) for h in plain]
     assert cost(matrix, rows) <= cost(matrix, usual) + 1e-8
     assert library.search("jazz -jazz", order="smooth", min_probability=1).hits == []
-    with pytest.raises(DataError, match="2 to 500"):
-        library.search("jazz", order="smooth", limit=1)
-    for wrong in ({"end": b}, {"start": a}, {"start": a, "end": a}, {"like": a, "start": a}):
-        with pytest.raises(DataError, match=r"path|Search for"):
-            library.search(**wrong)
-    done = run_main("search", "--from", f"#{a}", "--to", f"#{b}", "-n", 4, "-rock", "-L", place)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"end": 9}, r"path|Search for"),
+        ({"start": 4}, r"path|Search for"),
+        ({"start": 4, "end": 4}, r"path|Search for"),
+        ({"like": 4, "start": 4}, r"path|Search for"),
+        ({"text": "jazz", "order": "smooth", "limit": 1}, "2 to 500"),
+    ],
+)
+def test_orders_that_make_no_sense_are_refused(library, ids, options, message):
+    with pytest.raises(DataError, match=message):
+        library.search(**options)
+
+
+def test_the_command_prints_a_path(library, ids, place):
+    ends = ("--from", f"#{ids[3]}", "--to", f"#{ids[-1]}")
+    done = run_main("search", *ends, "-n", 4, "-rock", "-L", place)
     assert done.exit_code == 0, done.stderr
     assert len(done.stdout.splitlines()) == 4

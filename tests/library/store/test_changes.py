@@ -33,9 +33,8 @@ def test_undoing_makes_everything_what_it_was_and_can_be_undone(library):
     assert library.changes.get(redo).summary == f"change {undo} undone: an undo"
     assert in_force(library) == after
     assert library.changes.get(change).undone_by is None
-    for number, message in ((undo, "undone already"), (99, "no change 99")):
-        with pytest.raises(LibraryError, match=message):
-            library.changes.undo(number)
+    with pytest.raises(LibraryError, match="undone already"):
+        library.changes.undo(undo)
     again = library.changes.undo(redo).change
     assert library.opinions.triples().equals(before)
     assert library.changes.get(change).undone_by == undo

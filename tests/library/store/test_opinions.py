@@ -28,13 +28,26 @@ def test_what_people_say(library):
     assert library.opinions.triples([]).height == 0
 
 
-def test_nonsense_and_tags_of_a_track_or_change_that_is_not_there_are_refused(library):
-    (one,) = add_tracks(library, 1)
-    for said, word in (([["a"], ["A "]], "at once"), ([[" - "]], "must have a name")):
-        with pytest.raises(LibraryError, match=word):
-            say(library, "ann", one, *said)
+@pytest.mark.parametrize(
+    ("present", "absent", "message"),
+    [(["a"], ["A "], "at once"), ([" - "], [], "must have a name")],
+    ids=["present and absent", "no name"],
+)
+def test_tags_that_make_no_sense_are_refused(library, present, absent, message):
+    (track,) = add_tracks(library, 1)
+    with pytest.raises(LibraryError, match=message):
+        say(library, "ann", track, present, absent)
+    assert (in_force(library), library.changes.list()) == ({}, [])
+
+
+def test_an_unknown_change_is_refused(library):
+    (track,) = add_tracks(library, 1)
     with pytest.raises(LibraryError, match="no change 77"):
-        library.opinions.say("ann", one, ["rock"], change=77)
+        library.opinions.say("ann", track, ["rock"], change=77)
+    assert in_force(library) == {}
+
+
+def test_an_unknown_track_is_refused(library):
     with pytest.raises(LibraryError, match=r"(?i)foreign key"):
         say(library, "ann", 99, ["rock"])
     assert (in_force(library), library.changes.list()) == ({}, [])
