@@ -136,7 +136,7 @@ def find_doubts(library: Library, model: StoredModel, n: int) -> list[Doubt] | N
     if n == 0:
         return []
     ids, P = tagger.held_out
-    tags = tagger.tags[: tagger.n_own]
+    tags = [output.name for output in tagger.outputs if output.source == "tracks"]
     opinions = with_implied_genres(library.opinions.triples(), library.genres())
     Y = label_matrix(
         _judged(opinions, model.report),

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import soundfile
 from mutagen import id3
+from small_library import trained
 from tagged_files import by_ffmpeg, name_of, tagged, untagged
 from written_music import PREDICTED, predict, say
 
@@ -16,6 +17,8 @@ from harmonium.data.tag_names import AUDIO_FEATURES
 from harmonium.library.examine import examine
 from harmonium.library.filetags import FIELDS, MODES
 from harmonium.library.teaching.say import keep_said
+from harmonium.library.writing import outline as outline_module
+from harmonium.library.writing.wanted import wanted_tags
 
 UNWRITABLE = {"read-only", "unsupported", "cut short", "fragmented", "gone"}
 RULES = [
@@ -173,3 +176,29 @@ def test_what_the_rules_refuse_is_outlined_as_not_accepted(library, wanting):
     assert not tags["guitar"].accepted
     assert tags["guitar"].n == next(tag.n for tag in without.tags if tag.tag == "guitar")
     assert tags["dreamy"].accepted
+
+
+def test_it_counts_the_tags_that_tracks_have(library, monkeypatch):
+    """Here no file has any tag, as far as the library knows; and there are no files."""
+    monkeypatch.setattr(outline_module, "_failures", lambda files: {})
+    trained(library, tagged=30, artists=7)
+    snapshot = library.snapshot()
+    outline = library.writer.outline(precision=0, rules={"ignore": ["mellow"]})
+    listed = {tag.tag: tag for tag in outline.tags}
+    n_wanted = dict.fromkeys(listed, 0)
+    n_predicted = 0
+    for track_id in snapshot.ids.tolist():
+        said = snapshot.verdicts.of_track(track_id)
+        probabilities = snapshot.predictions.rows(np.array([track_id]))[0]
+        for name in listed:
+            tag = snapshot.tags[name]
+            is_predicted = tag.predicted and tag.reached(probabilities[tag.place])
+            n_wanted[name] += said.get(name, is_predicted)
+            n_predicted += is_predicted and name not in said and name != "mellow"
+    assert {name: tag.n for name, tag in listed.items()} == n_wanted
+    assert not listed["mellow"].accepted
+    assert not any(tag.elsewhere for tag in outline.tags)  # all are learnt from this library
+    assert sum(tag.n - tag.n_said for tag in outline.accepted) == n_predicted
+    wanted = wanted_tags(library, snapshot.ids.tolist())
+    changing = [track_id for track_id, tags in wanted.items() if set(tags.scores) - {"mellow"}]
+    assert outline.tracks == sorted(changing)

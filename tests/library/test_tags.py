@@ -1,4 +1,4 @@
-"""Why a tag has its probability, how tags relate, and what writing would add."""
+"""The list of tags, a tag in detail, and which tags go together."""
 
 from dataclasses import replace
 
@@ -20,8 +20,6 @@ from harmonium.library.tags import (
     tag_detail,
     tag_map,
 )
-from harmonium.library.writing import outline as outline_module
-from harmonium.library.writing.wanted import wanted_tags
 
 
 @pytest.fixture
@@ -166,25 +164,3 @@ def test_the_genres_of_files_go_with_what_a_person_says(library):
     more = triples(("bob", 3, "calm", 1))
     library.opinions.add_triples(more, change=small_library.new_change(library))
     assert said_together(library, ["rock", "calm"]).shape == (4, 2)
-
-
-def test_the_outline_of_writing_counts_what_would_be_written(view, monkeypatch):
-    """Here no file has any tag, as far as the library knows; and there are no files."""
-    monkeypatch.setattr(outline_module, "_failures", lambda files: {})
-    outline = view.library.writer.outline(precision=0, rules={"ignore": ["mellow"]})
-    counts = {one.tag: one for one in outline.tags}
-    wanted, guessed = dict.fromkeys(counts, 0), 0
-    for track in view.ids.tolist():
-        said = view.verdicts.of_track(track)
-        p = view.predictions.rows(np.array([track]))[0]
-        for name in wanted:
-            tag = view.tags[name]
-            guess = tag.predicted and tag.reached(p[tag.place])
-            wanted[name] += said.get(name, guess)
-            guessed += guess and name not in said and name != "mellow"
-    assert {tag: one.n for tag, one in counts.items()} == wanted
-    assert not counts["mellow"].accepted
-    assert not any(one.elsewhere for one in outline.tags)  # all are learnt from this library
-    assert sum(one.n - one.n_said for one in outline.accepted) == guessed
-    written = wanted_tags(view.library, view.ids.tolist())
-    assert outline.tracks == sorted(one for one in written if set(written[one].scores) - {"mellow"})
