@@ -15,6 +15,7 @@ from harmonium.arrays import Arrays, Floats, Numbers, Rng
 from harmonium.errors import DataError
 from harmonium.estimators.model_files import StoredEstimator, array_of_names, typed_array
 from harmonium.estimators.scaling import ScaleFeatures, scaling_of, stored_scaling
+from harmonium.estimators.tables import LARGE, SparseRows, Table, blocks, in_blocks
 from harmonium.estimators.targets import Targets, read_more_targets, read_observed, read_targets
 from harmonium.estimators.validation import matching_thresholds, mean_auc
 from harmonium.estimators.weights import ALIKE, Weights, read_sample_weight, read_weights
@@ -94,7 +95,7 @@ class TagClassifier(ClassifierMixin, StoredEstimator, BaseEstimator):
             classes=self.classes_ if self._one_column else None,
         )
 
-    def _known(self, X: Floats, y: Any) -> Floats:
+    def _known(self, X: Table, y: Any) -> Floats:
         """The known labels of these clips, (n_clips, n_tags), NaN for the others."""
         known = read_observed(y, self._targets(), len(X))
         check_consistent_length(X, known)
@@ -121,27 +122,72 @@ class TagClassifier(ClassifierMixin, StoredEstimator, BaseEstimator):
             classes = np.tile([0, 1], (len(tags), 1))
         self.classes_ = classes
 
-    def _set_thresholds(self, X: Floats, Y: Floats, weights: Floats | None = None) -> None:
+    def _set_thresholds(self, X: Table, Y: Floats, weights: Floats | None = None) -> None:
         """As many of these scaled clips reach them as have the tag; 0.5 for one-column labels."""
         self.thresholds_ = np.full(len(self.tags_), 0.5)
         if not self._one_column:
-            self.thresholds_ = matching_thresholds(Y, self._scores(X), weights)
+            self.thresholds_ = matching_thresholds(Y, in_blocks(self._scores, X), weights)
 
     def _features(self, X: Any) -> Floats:
-        """Checked and scaled features, (N, D)."""
+        """Checked and scaled features, (N, D), as an array."""
         check_is_fitted(self)
         return self._scaling(self._numbers(X, reset=False))
+
+    def _feature_table(self, X: Any) -> Table:
+        """The same, of which a sparse matrix is not made dense yet."""
+        check_is_fitted(self)
+        return self._scaled(self._numbers(X, reset=False))
+
+    def _scaled(self, X: Any) -> Table:
+        """Scaled features; those of a sparse matrix are scaled as they are read."""
+        if issparse(X):
+            return SparseRows(X, change=self._scaling.__call__)
+        return self._scaling(X)
+
+    def _dense(self, X: Any) -> Floats:
+        """Scaled features as an array, for a model that cannot be learnt in blocks."""
+        n_bytes = 4 * X.shape[0] * X.shape[1]
+        if issparse(X) and n_bytes > LARGE:
+            raise DataError(
+                f"{type(self).__name__} learns from all clips at once, and X of the shape "
+                f"{X.shape} would take {n_bytes / 2**30:.1f} GiB as an array. Use a model that "
+                "learns in minibatches: DiscriminativeRBM, MLPTagger, or LogisticTagger with "
+                "solver='gradient'."
+            )
+        return self._scaling(X)
+
+    def _scores_of(self, X: Any) -> Floats:
+        """The scores of clips as they are given."""
+        scores: Floats = in_blocks(self._scores, self._feature_table(X))
+        return scores
 
     def _numbers(self, X: Any, *, reset: bool) -> Numbers:
         """Checked features, (N, D); a new model needs at least two clips."""
         self._refuse_files(X)
-        return validate_data(
+        X = validate_data(
             self,
             X,
             reset=reset,
             dtype=[np.float64, np.float32],
+            accept_sparse="csr",
+            ensure_all_finite="allow-nan",
             ensure_min_samples=2 if reset else 1,
         )
+        self._refuse_missing(X)
+        return X
+
+    def _refuse_missing(self, X: Any) -> None:
+        n_missing = sum(
+            int(np.isnan(block.data if issparse(block) else block).sum()) for block in blocks(X)
+        )
+        if n_missing:
+            name = type(self).__name__
+            raise DataError(
+                f"X contains NaN in {n_missing:,} of {X.shape[0] * X.shape[1]:,} places, and "
+                f"{name} takes no missing features. If an extraction failed, leave these clips "
+                f"out. Else impute them: make_pipeline(SimpleImputer(), {name}()), with "
+                "sklearn.impute.SimpleImputer."
+            )
 
     def _refuse_files(self, X: Any) -> None:
         first = X
@@ -171,7 +217,7 @@ class TagClassifier(ClassifierMixin, StoredEstimator, BaseEstimator):
 
         Shape (n_clips, n_tags), or (n_clips,) of ``classes_`` for one-dimensional labels.
         """
-        reached = self._scores(self._features(X)) >= self.thresholds_
+        reached = self._scores_of(X) >= self.thresholds_
         decisions = reached.astype(int)
         return self.classes_[decisions[:, 0]] if self._one_column else decisions
 
@@ -181,7 +227,7 @@ class TagClassifier(ClassifierMixin, StoredEstimator, BaseEstimator):
 
         For one-dimensional labels, (n_clips, 2): the probabilities of ``classes_``.
         """
-        P = self._scores(self._features(X))
+        P = self._scores_of(X)
         return np.hstack([1 - P, P]) if self._one_column else P
 
     @available_if(lambda self: self._scores_are_probabilities)
@@ -196,7 +242,7 @@ class TagClassifier(ClassifierMixin, StoredEstimator, BaseEstimator):
         Shape (n_clips, n_tags), or (n_clips,) for one-dimensional labels. They are at least 0 if
         the tag is more probable than not. :meth:`predict` asks whether p reaches ``thresholds_``.
         """
-        scores = self._scores(self._features(X))
+        scores = self._scores_of(X)
         if self._scores_are_probabilities:
             limits = np.finfo(np.float32)
             p = np.clip(scores.astype(np.float64), limits.tiny, 1 - limits.epsneg)
@@ -206,7 +252,7 @@ class TagClassifier(ClassifierMixin, StoredEstimator, BaseEstimator):
     @available_if(lambda self: self._scores_are_probabilities)
     def predict_frame(self, X: Any) -> pl.DataFrame:
         """The probabilities as a polars frame, with a column for each of ``tags_``."""
-        P = self._scores(self._features(X))
+        P = self._scores_of(X)
         return pl.DataFrame(P, schema=[str(tag) for tag in self.tags_])
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
@@ -215,7 +261,7 @@ class TagClassifier(ClassifierMixin, StoredEstimator, BaseEstimator):
         ``y`` is (n_clips, n_tags) of 0, 1 and NaN, or (n_clips,) of the two classes. With a
         ``sample_weight``, a pair of clips counts as the product of their weights.
         """
-        scores = self._scores(self._features(X))
+        scores = self._scores_of(X)
         labels = read_more_targets(y, self._targets()).Y
         weights = Weights(clips=read_sample_weight(sample_weight, len(labels)))
         return mean_auc(labels, scores, weights.of_clips(labels))
@@ -225,6 +271,7 @@ class TagClassifier(ClassifierMixin, StoredEstimator, BaseEstimator):
         tags.classifier_tags.multi_class = False
         tags.classifier_tags.multi_label = True
         tags.target_tags.multi_output = True
+        tags.input_tags.sparse = True
         return tags
 
     def _learnt(self) -> tuple[Arrays, dict[str, Any]]:

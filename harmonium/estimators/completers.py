@@ -20,6 +20,7 @@ from harmonium.estimators.linear import (
     weights_of_tags,
 )
 from harmonium.estimators.model_files import typed_array
+from harmonium.estimators.tables import in_blocks
 from harmonium.estimators.targets import base_log_odds
 from harmonium.estimators.weights import ALIKE, Weights
 from harmonium.parameters import (
@@ -77,8 +78,8 @@ class SolvedTagger(TagClassifier):
             X_judged, Y_judged = self._read_eval_set(eval_set, targets)
             judged_weights = weights.of_others(Y_judged)
         self._describe(X, targets, weights)
-        self._params = self._solve(self._scaling(X), targets.Y, weights)
-        self._set_thresholds(self._scaling(X_judged), Y_judged, judged_weights)
+        self._params = self._solve(self._dense(X), targets.Y, weights)
+        self._set_thresholds(self._scaled(X_judged), Y_judged, judged_weights)
         return self
 
     def complete(self, X: Any, y: Any) -> Floats:
@@ -87,9 +88,9 @@ class SolvedTagger(TagClassifier):
         ``y`` is (n_clips, n_tags) with NaN for the tags to infer; tag → 0 or 1 for all clips, as in
         ``{"sad": 1}``; or a list of true tags for each clip. Known tags come back as given.
         """
-        features = self._features(X)
+        features = self._feature_table(X)
         known = self._known(features, y)
-        return np.where(np.isnan(known), self._complete(features, known), known)
+        return np.where(np.isnan(known), in_blocks(self._complete, features, known), known)
 
     def _scores(self, X: Floats) -> Floats:
         nothing_known = np.full((len(X), len(self.tags_)), np.nan, np.float32)

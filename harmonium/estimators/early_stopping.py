@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import numpy as np
@@ -9,7 +10,7 @@ import numpy as np
 from harmonium.arrays import Doubles, Places
 from harmonium.estimators.architecture import Architecture, Parameters, member_of, numpy_params
 from harmonium.estimators.calibration import half_observed
-from harmonium.estimators.tables import LabelledClips
+from harmonium.estimators.tables import LabelledClips, in_blocks
 from harmonium.estimators.validation import is_rankable, log_likelihood, mean_auc
 
 if TYPE_CHECKING:
@@ -55,13 +56,14 @@ class HostJudge:
 
     def judge(self, params: Parameters, clips: LabelledClips) -> tuple[float, float]:
         """The AUC and the log-likelihood of some clips."""
-        P = self.architecture.quick_probabilities(params, clips.X)
+        predict = partial(self.architecture.quick_probabilities, params)
+        P = in_blocks(predict, clips.X)
         auc = mean_auc(clips.Y, P, clips.weights)
         if self.architecture.judged_by_completion:
             observed = half_observed(clips.Y)
             asked = np.where(np.isnan(observed), clips.Y, np.nan)
             if is_rankable(asked):
-                completed = self.architecture.quick_probabilities(params, clips.X, observed)
+                completed = in_blocks(predict, clips.X, observed)
                 auc = (auc + mean_auc(asked, completed, clips.weights)) / 2
         return auc, log_likelihood(clips.Y, P, clips.weights)
 

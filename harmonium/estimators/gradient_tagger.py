@@ -10,6 +10,7 @@ JAX is loaded only for training, so models with other solvers do not need it.
 from abc import abstractmethod
 from collections.abc import Sequence
 from copy import copy
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 import numpy as np
@@ -50,7 +51,14 @@ from harmonium.estimators.holdout import (
     split_by_folds,
 )
 from harmonium.estimators.model_files import rounded_to_half
-from harmonium.estimators.tables import ClipTable, LabelledClips, TableRows, is_large
+from harmonium.estimators.tables import (
+    ClipTable,
+    LabelledClips,
+    Table,
+    TableRows,
+    in_blocks,
+    is_large,
+)
 from harmonium.estimators.targets import Targets, is_soft, read_more_targets
 from harmonium.estimators.validation import matching_thresholds
 from harmonium.estimators.weights import ALIKE, BALANCED, Weights
@@ -164,8 +172,9 @@ class GradientTagger(EpochHistory, TagClassifier):
 
         Parameters
         ----------
-        X : (n_clips, n_features) features; array, pandas or polars frame. A large array, such as a
-            ``numpy.memmap`` of a file, is read in blocks and never copied as a whole.
+        X : (n_clips, n_features) features; array, pandas or polars frame, or a sparse matrix. A
+            large array, such as a ``numpy.memmap`` of a file, is read in blocks and never copied as
+            a whole; of a sparse matrix, only the rows in use become dense.
         y : (n_clips, n_tags) labels: 0 absent, 1 present, NaN unknown; or a probability between,
             as in smoothed tags. A frame's columns name the tags. Or a list of tags for each
             clip. Or (n_clips,) with two classes, for one tag.
@@ -204,7 +213,7 @@ class GradientTagger(EpochHistory, TagClassifier):
         elif validation is not None:
             X_valid, Y_valid = validation
             held_out = LabelledClips(
-                X=self._scaling(X_valid), Y=Y_valid, weights=weights.of_others(Y_valid)
+                X=self._scaled(X_valid), Y=Y_valid, weights=weights.of_others(Y_valid)
             )
             split = all_clips(len(clips), held_out)
         else:
@@ -263,7 +272,7 @@ class GradientTagger(EpochHistory, TagClassifier):
         if is_large(X):
             rows = TableRows(X, change=self._scaling.__call__)
             return ClipTable(X=rows, Y=TableRows(Y), weights=of_labels)
-        return ClipTable(X=self._scaling(X), Y=Y, weights=of_labels)
+        return ClipTable(X=self._scaled(X), Y=Y, weights=of_labels)
 
     def _folds(self, labels: Floats, groups: Ids | None) -> Ids | None:
         """The fold of each clip, (N,); None for a single model."""
@@ -450,7 +459,8 @@ class GradientTagger(EpochHistory, TagClassifier):
         for params, rows in zip(self._member_params(), held_out, strict=True):
             for first in range(0, len(rows), MAX_HELD_OUT):
                 block = rows[first : first + MAX_HELD_OUT]
-                P[block] = architecture.probabilities(params, clips.X[block])
+                own = clips.take(block).read(len(block))
+                P[block] = in_blocks(partial(architecture.probabilities, params), own.X)
         return P
 
     def _questions(self, members: list[Parameters], clips: LabelledClips) -> list[Question]:
@@ -482,11 +492,14 @@ class GradientTagger(EpochHistory, TagClassifier):
         return members
 
     def _probabilities(
-        self, members: list[Parameters], X: Floats, observed: Floats | None = None
+        self, members: list[Parameters], X: Table, observed: Floats | None = None
     ) -> Floats:
         """What members say together, (N, C): the mean of their log-odds."""
         architecture = self._architecture()
-        answers = [architecture.probabilities(params, X, observed) for params in members]
+        answers = [
+            in_blocks(partial(architecture.probabilities, params), X, observed)
+            for params in members
+        ]
         return mean_probabilities(answers)
 
     def _scores(self, X: Floats) -> Floats:

@@ -139,8 +139,8 @@ class LogisticTagger(LinearTagger, GradientTagger):
             judged_weights = weights.of_others(Y_judged)
         self._describe(X, targets, weights)
         penalty = l2 * weights.mean_of_clips
-        self._params = fit_linear(self._scaling(X), targets.Y, penalty, of_labels)
-        self._set_thresholds(self._scaling(X_judged), Y_judged, judged_weights)
+        self._params = fit_linear(self._dense(X), targets.Y, penalty, of_labels)
+        self._set_thresholds(self._scaled(X_judged), Y_judged, judged_weights)
         return self
 
     def _architecture(self) -> "LogisticArchitecture":

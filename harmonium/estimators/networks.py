@@ -3,6 +3,7 @@
 from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import jax
@@ -30,7 +31,7 @@ from harmonium.estimators.rbm_architecture import (
 )
 from harmonium.estimators.rbm_parameters import InferenceParameters, LikelihoodParameters
 from harmonium.estimators.scaling import ScaleFeatures
-from harmonium.estimators.tables import ClipTable
+from harmonium.estimators.tables import ClipTable, in_blocks
 from harmonium.estimators.targets import base_log_odds, read_more_targets
 from harmonium.logistic import mean_probabilities
 from harmonium.parameters import Count, NotNegative, estimator, parameter
@@ -108,10 +109,13 @@ class RBMTagger(InferenceParameters, GradientTagger):
         are the model's own marginals, whether or not ``calibrate`` corrects those of
         ``predict_proba`` and :meth:`complete`.
         """
-        features = self._features(X)
+        features = self._feature_table(X)
         known = None if y is None else self._known(features, y)
         architecture = self._architecture()
-        members = [architecture.infer(params, features, known) for params in self._member_params()]
+        members = [
+            in_blocks(partial(architecture.infer, params), features, known)
+            for params in self._member_params()
+        ]
         if len(members) == 1:
             return members[0]
         P = mean_probabilities([member.y for member in members])

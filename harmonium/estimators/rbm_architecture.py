@@ -13,7 +13,7 @@ from harmonium.estimators.architecture import (
     single_precision,
 )
 from harmonium.estimators.rbm_parameters import check_inference
-from harmonium.estimators.tables import ClipTable, Table, blocks
+from harmonium.estimators.tables import ClipTable, Table, TableRows
 from harmonium.estimators.targets import base_log_odds
 from harmonium.rbm.gradients import Gradient, for_soft_targets
 from harmonium.rbm.inference import (
@@ -108,9 +108,9 @@ def first_feature_weights(rng: Rng, X: Table, n_hidden: int, scale: float) -> Fl
 
     Nothing is learnt about a feature that is constant: its later values must not matter.
     """
-    lowest = np.min([block.min(axis=0) for block in blocks(X)], axis=0)
-    highest = np.max([block.max(axis=0) for block in blocks(X)], axis=0)
-    return rng.normal(0, scale, (n_hidden, X.shape[1])) * (highest > lowest)
+    rows = X if isinstance(X, TableRows) else TableRows(X)
+    W = rng.normal(0, scale, (n_hidden, X.shape[1])) * rows.varying()
+    return W.astype(np.float32)
 
 
 def _infer(

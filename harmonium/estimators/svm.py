@@ -17,6 +17,7 @@ from harmonium.errors import DataError, DataWarning
 from harmonium.estimators.classifier import random_generator
 from harmonium.estimators.linear import LinearParams, LinearTagger
 from harmonium.estimators.model_files import typed_array
+from harmonium.estimators.tables import Table, in_blocks
 from harmonium.estimators.targets import Targets, base_log_odds, is_soft
 from harmonium.estimators.validation import matching_thresholds
 from harmonium.parameters import ClassWeight, Count, Jobs, Seed, estimator, parameter
@@ -146,7 +147,7 @@ class SVMTagger(LinearTagger):
             choose_examples(labels, counts, self.max_examples, rng, balanced=self.balanced)
             for labels, counts in zip(may_be_chosen.T, ranks.T, strict=True)
         ]
-        scaled = self._scaling(X)
+        scaled = self._scaled(X)
         planes = Parallel(n_jobs=self.n_jobs, prefer="threads")(
             delayed(fit_hyperplane)(scaled, of_tag, self.nu, of_labels)
             for of_tag, of_labels in zip(examples, counting.T, strict=True)
@@ -205,7 +206,7 @@ class SVMTagger(LinearTagger):
 
     def _matching_thresholds(self, X: Numbers, Y: Floats, weights: Floats | None) -> Doubles:
         """What as many clips exceed as have the tag; found for σ(score), which is from 0 to 1."""
-        scores = self._scores(self._scaling(X))
+        scores = in_blocks(self._scores, self._scaled(X))
         return logit(matching_thresholds(Y, expit(scores.astype(np.float64)), weights))
 
     def _learnt(self) -> tuple[Arrays, dict[str, Any]]:
@@ -258,7 +259,7 @@ def _by_falling_count(counts: Floats, rng: Rng) -> Places:
 
 
 def fit_hyperplane(
-    X: Floats, examples: Examples, nu: float, weights: Floats | None = None
+    X: Table, examples: Examples, nu: float, weights: Floats | None = None
 ) -> Hyperplane:
     """The ν-SVM for these examples; a constant if no ν gives a margin.
 

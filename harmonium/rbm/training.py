@@ -40,6 +40,7 @@ BLOCK = 128  # minibatches per compiled scan: bounds the memory of random number
 RUN = 256  # rows of a table on disk that are read in a run
 WINDOW = 2**16  # rows of a table on disk that are shuffled together
 MAX_NUMBERS = 2**28  # random numbers and features in one block, for all models: 1 GiB
+MAX_READ = 2**24  # the same for tables that are read by blocks, of which there are several copies
 MIN_STACK = 32  # a stack this large is compiled again without models that have stopped
 READ_AHEAD = 2  # blocks read from disk while others are computed
 
@@ -337,7 +338,8 @@ def _minibatch_sizes(
     size = min(batch_size, max(len(rows) for rows in stack.rows))
     sweeps, width = noise
     numbers_per_clip = sweeps * width + data.u.shape[1] + 2 * data.y.shape[1]
-    per_block = min(BLOCK, max(1, MAX_NUMBERS // (n_models * size * numbers_per_clip)))
+    most = MAX_NUMBERS if _is_array(data.u) else MAX_READ
+    per_block = min(BLOCK, max(1, most // (n_models * size * numbers_per_clip)))
     if n_models > 1:  # blocks of one length, since each length needs its own program
         n_blocks = -(-number // per_block)
         per_block = -(-number // n_blocks)
@@ -429,7 +431,8 @@ def _epoch(
     settings: EpochSettings,
 ) -> tuple[State, Doubles]:
     """Every training clip of every model once; returns the sums of the likelihood proxies, (S,)."""
-    order = _minibatches(stack, epoch, batches, in_runs=not _is_array(data.u))
+    in_runs = not _is_array(data.u) and getattr(data.u, "in_runs", True)
+    order = _minibatches(stack, epoch, batches, in_runs=in_runs)
     sums: list[Array] = []
     for i, first in enumerate(range(0, batches.number, batches.per_block)):
         stopping.check()

@@ -431,9 +431,8 @@ USES_OF_FEATURES = {
     [
         (lambda X: changed(X, (3, 2), np.nan), "X contains NaN"),
         (lambda X: X[:, :, None], "dim 3"),
-        (sparse.csr_matrix, "dense data is required"),
     ],
-    ids=["NaN", "three axes", "sparse"],
+    ids=["NaN", "three axes"],
 )
 def test_features_that_cannot_be_used(train, fitted, change, message, use):
     """scikit-learn's own checks have more of them, for fit and predict."""
