@@ -1,14 +1,11 @@
 """Full and read-only disks: real file systems, small ones in memory."""
 
-import os
 import shutil
-import subprocess
-from contextlib import contextmanager
-from pathlib import Path
 
 import pytest
 from command_line import run_main
 from noise_files import write
+from small_disks import leave, make_room, mount, read_only, unmount
 from small_library import EXTRACTOR, fill, trained
 from some_tracks import in_force, write_table
 from tagged_files import FORMATS
@@ -27,29 +24,10 @@ def disk(tmp_path):
     """A disk of 3 MiB of its own."""
     folder = tmp_path / "disk"
     folder.mkdir()
-    mount = ["mount", "-t", "tmpfs", "-o", "size=3m", "tmpfs", folder]
-    if os.geteuid() != 0 or subprocess.run(mount, capture_output=True, check=False).returncode:
+    if not mount(folder, "3m"):
         pytest.skip("a file system of its own can be mounted by the superuser alone")
     yield folder
-    subprocess.run(["umount", "-l", folder], check=True)
-
-
-def leave(folder: Path, free: int) -> None:
-    """Fill a disk up to so many bytes."""
-    (folder / "ballast").unlink(missing_ok=True)
-    size = shutil.disk_usage(folder).free - free
-    (folder / "ballast").write_bytes(bytes(size))
-    assert shutil.disk_usage(folder).free == free
-
-
-@contextmanager
-def read_only(folder: Path):
-    """Mounted so that nothing can be written."""
-    subprocess.run(["mount", "-o", "remount,ro", folder], check=True)
-    try:
-        yield
-    finally:
-        subprocess.run(["mount", "-o", "remount,rw", folder], check=True)
+    unmount(folder)
 
 
 @pytest.fixture
@@ -104,7 +82,7 @@ def test_a_library_that_is_full_ends_a_write_and_what_was_written_is_told(disk, 
     assert done.exit_code == 1
     assert f"tags written to {len(written)} file" in done.stdout
     assert done.stderr.count("The disk is full") == len(songs) - len(written)
-    (disk / "ballast").unlink()
+    make_room(disk)
     assert run_main("undo", "-L", disk / "library.db").exit_code == 0
     assert {path: path.read_bytes() for path in songs.values()} == before
 
@@ -155,7 +133,7 @@ def test_a_server_reads_without_room_and_writes_when_there_is_some(disk, searche
         refused = client.post("tracks/1/say", json={"yes": ["rock"]})
         assert (refused.status_code, refused.json()["error"]["code"]) == (503, "busy")
         assert "The disk is full" in refused.json()["error"]["message"]
-        (disk / "ballast").unlink()
+        make_room(disk)
         assert client.post("tracks/1/say", json={"yes": ["rock"]}).status_code == 200
     with Library.open(searched) as library:
         assert ("me", 1, "rock") in in_force(library)
@@ -185,7 +163,7 @@ def test_a_full_music_disk_does_not_stop_the_writes_to_another(disk, two_disks, 
     assert f"written to {len(written)} files" in done.stdout
     assert done.stderr.count("No space left on device") == len(left)
     assert all(str(path) in done.stderr.replace("\n", "") for path in left)
-    (disk / "ballast").unlink()
+    make_room(disk)
     if left:
         again = run_main("write", "--yes", "-L", place)
         assert f"written to {counted(len(left), 'file')}" in again.stdout
@@ -203,7 +181,7 @@ def test_an_undo_restores_what_it_can_where_one_of_two_disks_is_full(disk, two_d
         undone = client.post("changes/2/undo").json()
         assert (undone["done"], undone["left"]) == (len(here), len(there))
     assert all(path.read_bytes() == before[path] for path in here)
-    (disk / "ballast").unlink()
+    make_room(disk)
     assert run_main("undo", "2", "-L", place).exit_code == 0
     assert {path: path.read_bytes() for path in before} == before
 
@@ -270,7 +248,7 @@ def test_signing_out_without_room_is_refused(disk, place):
         leave(disk, 0)
         assert client.delete("session").status_code == 503
         assert client.get("library").status_code == 200
-        (disk / "ballast").unlink()
+        make_room(disk)
         assert client.delete("session").status_code == 204
 
 

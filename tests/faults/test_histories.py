@@ -1,4 +1,6 @@
-"""Any history of a library by two people, other programs and kills loses no byte and reports truly.
+"""Any history of a library by two people, a server, other programs, kills and full disks is safe.
+
+No byte is lost, and every report is true:
 
     SEQUENCES=2000 python -m pytest -n 0 -m "not long" tests/faults/test_histories.py
 
@@ -13,7 +15,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from functools import cache
 from itertools import count
 from pathlib import Path
@@ -29,6 +31,7 @@ from hypothesis.stateful import run_state_machine_as_test as run_machine
 from killed import EVENTS
 from noise_files import LEVEL, RATE, long_ago
 from places import HELPERS
+from small_disks import full, mount, read_only, unmount
 from some_tracks import in_force
 
 from harmonium.errors import LibraryError
@@ -43,6 +46,9 @@ WORDS = ("calm", "loud", "Artist")
 SHM = "/dev/shm" if Path("/dev/shm").is_dir() else None  # quicker than a disk
 NUMBER, ACTOR = st.integers(0, 5), st.integers(0, 1)
 MEANWHILE = st.sampled_from(["", "", "undo", "edit", "replace", "move", "index", "say"])
+TROUBLE = st.sampled_from(["music full", "library full", "read-only"])
+PAGES = st.integers(0, 24)  # free ones on a full disk
+MAX_LINKS = 3
 
 
 def retagged(data, kind, word):
@@ -73,7 +79,7 @@ class Killing:
         self.process = subprocess.Popen(line, **pipes)
 
     def run(self, *command):
-        """Whether it came to its end."""
+        """Its answer; None if it was killed."""
         print(json.dumps(command), file=self.process.stdin, flush=True)
         return json.loads(self.process.stdout.readline())
 
@@ -90,14 +96,18 @@ class History(RuleBasedStateMachine):
         super().__init__()
         self.home = Path(tempfile.mkdtemp(prefix="history", dir=SHM))
         self.music = self.home / "music"
-        self.music.mkdir()
-        self.place = type(self).make_place(self.home)
+        self.own = self.home / "library"  # its folder, if it is in SQLite
+        for folder, size in {self.music: "1m", self.own: "32m"}.items():
+            folder.mkdir()
+            self.has_disks = mount(folder, size)
+        self.place = type(self).make_place(self.own)
         self.actors = [Library.open(self.place, wait=20) for _ in range(2)]
         self.theirs = {}  # path → the contents that other programs gave the file
         self.files = {}  # change → path now → what the file was before it, and after
         self.said = {}  # change → (person, track, tag) → value before it, and after
         self.unindexed = set()  # paths that `index` has not seen
         self.n_made = 0
+        self.trouble = ""  # with a disk, at the moment
 
     def teardown(self):
         try:
@@ -110,12 +120,21 @@ class History(RuleBasedStateMachine):
         finally:
             for library in self.actors:
                 library.close()
+            if self.has_disks:
+                unmount(self.music)
+                unmount(self.own)
             shutil.rmtree(self.home)
 
     # What is there. ----------------------------------------------------------------------------
 
     def disk(self):
-        return {str(path): path.read_bytes() for path in sorted(self.music.glob("[!.]*"))}
+        paths = sorted(self.music.glob("[!.]*"))
+        return {str(path): path.read_bytes() for path in paths if not path.is_symlink()}
+
+    def links(self):
+        """Links to songs → these."""
+        paths = [path for path in self.music.glob("[!.]*") if path.is_symlink() and path.is_file()]
+        return {str(path): os.path.realpath(path) for path in paths}
 
     def path(self, which):
         names = sorted(self.disk())
@@ -233,24 +252,40 @@ class History(RuleBasedStateMachine):
         self.theirs[path] = {Path(path).read_bytes()}
         self.unindexed.add(path)
 
+    @rule(which=NUMBER, first=st.booleans(), to=st.sampled_from(["a song", "a folder", "itself"]))
+    def link(self, which, first, to):
+        """A symbolic link, whose name is before or after those of the songs."""
+        old = self.path(which)
+        names = [path.name for path in self.music.glob("*link*")]
+        if len(names) < MAX_LINKS:
+            link = self.music / f"{'0' if first else 'z'}link{len(names)}.{old.rpartition('.')[2]}"
+            link.symlink_to({"a song": old, "a folder": self.music, "itself": link}[to])
+
+    @rule(which=NUMBER)
+    def unlink(self, which):
+        links = sorted(self.music.glob("*link*"))
+        if links:
+            links[which % len(links)].unlink()
+
     # The two people. ---------------------------------------------------------------------------
 
     @rule(who=ACTOR)
     def index(self, who):
-        before = self.now()
+        before, links = self.now(), self.links()
         report = index(self.actors[who], [self.music], extractor=LEVEL, engine="serial", cache=None)
         assert self.now() == before
-        assert report.complete, report
+        refused = {*report.unreadable, *report.still_unreadable, *report.unlisted}
+        assert not refused & {*before[0], *links}, report
         lists = (report.new, report.moved, report.changed, report.retagged, report.back)
         n_found = sum(map(len, (*lists, report.copies))) + report.unchanged
-        assert n_found == len(before[0]), report
+        assert n_found == len(before[0]) + len(links), report
         self.unindexed.clear()
         tracks = {one.path: one for one in self.actors[who].tracks.all() if one.state == "present"}
         copies = self.actors[who].tracks.copies([one.id for one in tracks.values()])
         owners = {path: one for one in tracks.values() for path in copies.get(one.id, [])}
-        for path in before[0]:
+        for path in (*before[0], *links):
             assert (tracks.get(path) or owners[path]).sound == audio_digest(path), path
-        assert tracks.keys() <= before[0].keys()
+        assert tracks.keys() <= {*before[0], *links}
         assert not tracks.keys() & owners.keys()
 
     @rule(who=ACTOR, which=NUMBER, tag=st.sampled_from(WORDS[:2]), fits=st.booleans())
@@ -282,34 +317,98 @@ class History(RuleBasedStateMachine):
 
     @rule(who=ACTOR, what=MEANWHILE, at=st.integers(1, 4), which=NUMBER)
     def write(self, who, what, at, which):
+        meanwhile = (at, lambda: self.meanwhile(1 - who, what, which)) if what else None
+        failures = self.write_now(who, meanwhile)
+        if failures is not None and not what:
+            self.check_rest(who, failures)
+
+    def write_now(self, who, meanwhile=None):
+        """Path → why it was not written, which is checked; None if nothing could be stored."""
         plan = self.actors[who].writer.plan(predicted=False)
         seen, done, number = self.now(), {}, None
 
         def look(n, total):
             nonlocal seen, number
-            path = plan.files[n - 1].change.path
+            path = os.path.realpath(plan.files[n - 1].change.path)
             before, seen = seen, self.now()
             assert [p for p in before[0] if before[0][p] != seen[0][p]] in ([], [path])
             if before != seen:
                 number = number or self.last()  # others may make changes after the first file
                 self.note(number, before, seen)
                 done[path] = seen[0][path]
-            if n == at:
-                self.meanwhile(1 - who, what, which)
+            if meanwhile and n == meanwhile[0]:
+                meanwhile[1]()
                 seen = self.now()
 
         try:
             report = self.actors[who].write(plan, progress=look)
         except LibraryError:
             assert not done
-            return
-        assert sorted(report.paths) == sorted(done)
-        assert not report.failures.keys() & done.keys()
+            return None
+        assert sorted(map(os.path.realpath, report.paths)) == sorted(done)
+        assert not {os.path.realpath(path) for path in report.failures} & done.keys()
         assert (report.change is None) == (not done)
-        if not what:
-            assert report.failures.keys() <= self.unindexed
-            again = self.actors[who].writer.plan(predicted=False)
-            assert {one.change.path for one in again.files} == report.failures.keys()
+        if meanwhile is None and not self.trouble:
+            assert {os.path.realpath(path) for path in report.failures} <= self.unindexed
+        return plan.failures | report.failures
+
+    def check_rest(self, who, failures):
+        """That the next plan has the files that could not be written, and no others."""
+        again = self.actors[who].writer.plan(predicted=False)
+        assert {one.change.path for one in again.files} | again.failures.keys() == failures.keys()
+
+    @contextmanager
+    def in_trouble(self, what, pages):
+        """While a disk is full or read-only, if this process may mount such disks."""
+        with ExitStack() as stack:
+            if self.has_disks and what == "read-only":
+                stack.enter_context(read_only(self.music))
+            elif self.has_disks:
+                disk = self.music if what == "music full" else self.own
+                stack.enter_context(full(disk, pages << 12))
+            self.trouble = what
+            yield
+        self.trouble = ""
+
+    @rule(who=ACTOR, what=TROUBLE, pages=PAGES)
+    def write_in_trouble(self, who, what, pages):
+        with self.in_trouble(what, pages):
+            failures = self.write_now(who)
+        if failures is not None:
+            self.check_rest(who, failures)
+
+    @rule(who=ACTOR, which=NUMBER, what=TROUBLE, pages=PAGES)
+    def undo_in_trouble(self, who, which, what, pages):
+        """An undo that did nothing is tried again by the next."""
+        numbers = [one.id for one in self.actors[who].changes.list(6)]
+        if numbers:
+            before, due = self.now(), self.due(who)
+            number = numbers[which % len(numbers)]
+            with self.in_trouble(what, pages):
+                report = self.undo_now(who, number)
+            if before == self.now() and number == due and not (report and report.complete):
+                assert self.due(who) == due
+
+    def due(self, who):
+        """The change that would be undone next."""
+        with suppress(LibraryError):
+            return last_change(self.actors[who]).id
+
+    @rule(who=ACTOR, which=NUMBER, tag=st.sampled_from(WORDS[:2]), pages=PAGES)
+    def say_in_trouble(self, who, which, tag, pages):
+        before = self.now()
+        with self.in_trouble("library full", pages):
+            try:
+                self.say(who, which, tag, fits=True)
+            except LibraryError:
+                assert self.now() == before
+
+    @rule(who=ACTOR, what=TROUBLE, pages=PAGES)
+    def index_in_trouble(self, who, what, pages):
+        before = self.now()
+        with self.in_trouble(what, pages), suppress(LibraryError):
+            self.index(who)
+        assert self.now() == before
 
     @rule(who=ACTOR, which=NUMBER, moment=st.integers(1, 30), word=st.sampled_from(WORDS))
     def write_while_another_program_does(self, who, which, moment, word):
@@ -331,7 +430,8 @@ class History(RuleBasedStateMachine):
                 self.files.setdefault(report.change, {})[path] = (before[0][path], was)
             before[0][path] = edited[path]
         for path in before[0].keys() - self.files.get(report.change, {}).keys():
-            assert (now[0][path] != before[0][path]) == (path in report.paths), path
+            written = map(os.path.realpath, report.paths)
+            assert (now[0][path] != before[0][path]) == (path in written), path
         if report.change is not None:
             self.note(report.change, before, now)
         assert self.last() == (report.change or last)
@@ -355,6 +455,7 @@ class History(RuleBasedStateMachine):
             self.undo_now(who, undos[0])
 
     def undo_now(self, who, number, meanwhile=None):
+        """The report, whose truth is checked; None if nothing could be stored."""
         start = seen = self.now()
         records, keys = dict(self.files.get(number, {})), self.said.get(number, {})
         n_restored, disturbed = 0, False
@@ -374,18 +475,19 @@ class History(RuleBasedStateMachine):
                 report = self.actors[who].undo(number, progress=look)
         except LibraryError:
             self.check_undone(number, seen, self.now())
-            return
+            return None
         end = self.now()
         n_restored += self.check_undone(number, seen, end)
         assert report.files_restored == n_restored
         if disturbed:
-            return
+            return report
         for path, (before, _) in records.items():
             if report.complete and not excused:
                 assert end[0][path] == before, path
-        assert excused or not report.files_left, report
+        assert excused or self.trouble or not report.files_left, report
         if report.complete:
             assert all(end[1].get(key) == before for key, (before, _) in keys.items())
+        return report
 
     def excused(self, records, disk):
         """Whether files may be left: others changed or moved them, or there are other copies."""
@@ -426,20 +528,48 @@ class History(RuleBasedStateMachine):
         moment=st.integers(1, 120),
     )
     def kill(self, command, which, kind, moment):
-        before, last = self.now(), self.last()
         changes = [one.id for one in self.actors[0].changes.list(6)]
         number = changes[which % len(changes)] if changes else 0
+        argument = {"index": str(self.music), "undo": number, "say": which}.get(command)
+        self.run_killed(command, argument, kind, moment)
+
+    @rule(
+        command=st.sampled_from(["write", "undo"]),
+        which=NUMBER,
+        moment=st.integers(1, 120),
+        what=TROUBLE,
+        pages=PAGES,
+    )
+    def kill_in_trouble(self, command, which, moment, what, pages):
+        changes = [one.id for one in self.actors[0].changes.list(6)]
+        number = changes[which % len(changes)] if changes else 0
+        with self.in_trouble(what, pages):
+            self.run_killed(command, number, "file", moment)
+
+    @rule(kind=st.sampled_from(["file", "statement"]), moment=st.integers(1, 400))
+    def serve(self, kind, moment):
+        """A server that continues the job of the last one, or writes; it or its job is killed."""
+        before, job = self.now(), self.run_killed("serve", None, kind, moment)
+        if job is not None and job["state"] == "done":
+            after = self.now()
+            n_written = sum(after[0][path] != was for path, was in before[0].items())
+            assert job["result"]["written"] == n_written, job
+            assert (job["result"]["change"] is None) == (n_written == 0), job
+
+    def run_killed(self, command, argument, kind, moment):
+        """What the command answers, or None if it was killed; what it did is checked."""
+        before, last = self.now(), self.last()
         for library in self.actors:
             library.engine.dispose()
-        argument = {"index": str(self.music), "undo": number, "say": which}.get(command)
-        type(self).killing.run(self.place, command, argument, kind, moment)
+        answer = type(self).killing.run(self.place, command, argument, kind, moment)
         after = self.now()
         if command == "undo":
-            self.check_undone(number, before, after)
+            self.check_undone(argument, before, after)
         elif before != after:
-            assert command in ("say", "write")
+            assert command in ("say", "write", "serve")
             assert self.last() > last, "changed, and no change to undo it"
             self.note(self.last(), before, after)
+        return answer
 
 
 @contextmanager

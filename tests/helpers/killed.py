@@ -17,6 +17,7 @@ import contextlib
 import functools
 import io
 import json
+import multiprocessing
 import os
 import random
 import shutil
@@ -298,7 +299,7 @@ def write_file(folder, original):
 
 
 def commands():
-    """Do what each line says; whether it came to its end.
+    """Do what each line says; its answer, or null if it was killed.
 
     A line is a list in JSON: the place of a library, a command and its argument, and the number of
     the call ("file") or statement of the database ("statement") at which the process is killed.
@@ -311,8 +312,12 @@ def commands():
     from harmonium.library.store import database
     from harmonium.library.teaching import say  # noqa: F401
     from harmonium.library.writing import writer  # noqa: F401
+    from harmonium.web import jobs
+    from harmonium.web.guard import ServerSettings
+    from harmonium.web.service import Service
 
     database.SYNCHRONOUS = "OFF"
+    jobs.get_context = lambda _: Forks()
     do = {
         "index": lambda library, folder: index(library, [folder], extractor=LEVEL, engine="serial"),
         "say": lambda library, _: library.say(1, "calm", "-loud", person="ann"),
@@ -321,16 +326,56 @@ def commands():
     }
 
     def work(place, command, argument, kind, moment):
+        if command == "serve":
+            return serve(place, kind, moment)
         with contextlib.suppress(LibraryError), Library.open(place) as library:
             if kind == "statement":
                 watch_moments(library.engine, moment, then=kill_this)
             with library.learner.paused():
                 do[command](library, argument)
+        return True
+
+    def serve(place, kind, moment):
+        """Continue the job that an earlier server left, or write; the job at its end."""
+        service = Service(ServerSettings(place=place))
+        if kind == "statement":
+            watch_moments(service.library().engine, moment, then=kill_this)
+        service.jobs.resume()
+        job = next(iter(service.jobs.list()), None)
+        if job is None or job["state"] not in jobs.UNFINISHED:
+            asked = {"q": "", "precision": 0.9, "ignore": [], "skip": []}
+            job = service.jobs.start("write", asked)
+        end = time.monotonic() + 60
+        while job["state"] in jobs.UNFINISHED:
+            assert time.monotonic() < end, job
+            time.sleep(0.005)
+            job = service.jobs.get(job["id"])
+        service.jobs.close()
+        service.library().close()
+        return job
 
     for line in sys.stdin:
         *_, kind, moment = said = json.loads(line)
         done = in_child(functools.partial(work, *said), moment if kind == "file" else None)
-        print(json.dumps(done is not None), flush=True)
+        print(json.dumps(done and done[0]), flush=True)
+
+
+class Forks:
+    """Makes processes as multiprocessing's "spawn" does, which share no pipe, but sooner."""
+
+    def __init__(self):
+        self.context = multiprocessing.get_context("fork")
+
+    def Pipe(self):
+        self.ours, theirs = self.context.Pipe()
+        return self.ours, theirs
+
+    def Process(self, target, args):
+        def work():
+            self.ours.close()
+            target(*args)
+
+        return self.context.Process(target=work)
 
 
 def store(place):

@@ -11,6 +11,7 @@ from functools import partial
 from pathlib import Path
 
 import psycopg
+from small_disks import mount, unmount
 
 from harmonium.library import Library
 from harmonium.library.store.schema import table_version
@@ -40,16 +41,22 @@ def why_not() -> str | None:
 
 
 @contextmanager
-def restartable_server(options: str = QUICK):
+def restartable_server(options: str = QUICK, *, size: str = ""):
     """A running server; gives the URL of its database, and what stops and starts it.
 
-    That is called with "stop", "start" or "restart", and perhaps with the mode of stopping.
+    That is called with "stop", "start" or "restart", and perhaps with the mode of stopping. With a
+    ``size``, the server's data are on a small disk of their own, which only the superuser can make.
     """
     # A socket's path may have about 100 characters, so the folder is not pytest's.
     folder = Path(tempfile.mkdtemp(prefix="pg", dir="/tmp"))
     run = partial(_run, folder)
+    make = ["-A", "trust", "-U", "harmonium", "-E", "UTF8", "--no-sync"]
     try:
-        run("initdb", "-D", "data", "-A", "trust", "-U", "harmonium", "-E", "UTF8", "--no-sync")
+        if size:
+            data_folder(folder).mkdir()
+            assert mount(data_folder(folder), size)
+            make.append("--wal-segsize=1")
+        run("initdb", "-D", "data", *make)
         options = f"-c listen_addresses= -k {folder} {options}"
         start = ("-w", "-t", "120", "-l", "log", "-o", options)
 
@@ -63,7 +70,14 @@ def restartable_server(options: str = QUICK):
         finally:
             run("pg_ctl", "-D", "data", "-m", "immediate", "stop")
     finally:
+        if size:
+            unmount(data_folder(folder))
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def data_folder(server: str | Path) -> Path:
+    """The folder with the data of a server, given by its folder or the URL of its database."""
+    return Path(str(server).rpartition("host=")[2]) / "data"
 
 
 def new_schema(url: str) -> tuple[str, str]:
@@ -126,7 +140,9 @@ def _run(folder: Path, program: str, *arguments: str) -> None:
     user: dict[str, int] = {}
     if os.geteuid() == 0:
         entry = pwd.getpwnam("postgres")
-        os.chown(folder, entry.pw_uid, entry.pw_gid)
+        for place in (folder, data_folder(folder)):
+            if place.is_dir():
+                os.chown(place, entry.pw_uid, entry.pw_gid)
         user = {"user": entry.pw_uid, "group": entry.pw_gid}
     command = [binaries() / program, *arguments]
     with (folder / "output").open("a") as out:  # the server would hold a pipe open
