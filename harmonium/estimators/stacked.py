@@ -66,17 +66,18 @@ def fit_stacked(
     train: Sequence[Ids],
     valid: Sequence[Ids],
     *,
-    targets: Floats | None = None,
+    targets: Sequence[Floats] | None = None,
     folds: Ids | None = None,
 ) -> None:
-    """``model.fit(X[train], targets[train], (X[valid], Y[valid]))`` for every model, at once.
+    """``model.fit(X[train], its_targets[train], (X[valid], Y[valid]))`` for every model, at once.
 
     Parameters
     ----------
     models : untrained, of one class, equal in all settings except `DIFFERENT`; fitted in place.
     X, Y : (n_clips, n_features) and (n_clips, n_tags) with 0, 1 and NaN.
     train, valid : for each model, the rows to learn from and those to stop early on.
-    targets : (n_clips, n_tags) what to learn from, which may be probabilities; by default Y.
+    targets : for each model, (n_clips, n_tags) what to learn from; by default Y. Probabilities if
+        those of another model are.
     folds : (n_clips,) numbers of folds: the models are cross-fitted over those of their training
         clips, as ``fit`` does with ``groups=folds[train]``, and ``valid`` is not used.
 
@@ -87,24 +88,24 @@ def fit_stacked(
     if len({signature(model) for model in models}) != 1:
         raise DataError("models may differ only in " + ", ".join(DIFFERENT) + ".")
     if targets is None:
-        targets = Y
-    table = _ScaledFeatures(X)
+        targets = [Y] * len(models)
+    table = _Clips(X)
     learners: list[_Learner] = []
-    for number, (model, rows) in enumerate(zip(models, train, strict=True)):
+    for number, (model, rows, own) in enumerate(zip(models, train, targets, strict=True)):
         model._validate_params()
-        model._describe(*model._read(X[rows], targets[rows], like=None))
+        model._describe(*model._read(X[rows], own[rows], like=None))
         if folds is None:
             parts = [(rows, valid[number])]
         else:
             of_rows = folds[rows]
             parts = [(rows[of_rows != f], rows[of_rows == f]) for f in np.unique(of_rows)]
-        clips, first_row = table.clips_of(model, rows, targets)
+        clips, first_row = table.of_model(model, rows, own)
         learners += _learners(number, model, parts, clips, first_row)
     _check_sizes([len(learner.member.rows) for learner in learners])
 
     architecture = models[0]._architecture()
     architecture.check(learners[0].member.start)
-    scaled = table.table()
+    scaled = table.features()
     on_device = device_put(scaled)
     labels = np.tile(Y, (table.n_copies, 1))
     score = ValidationScore(
@@ -112,8 +113,8 @@ def fit_stacked(
         models=[learner.model for learner in learners],
         weights=[models[learner.model]._likelihood_weight for learner in learners],
     )
-    trainer = models[0]._trainer(architecture, soft=is_soft(targets))
-    data = batch_of(on_device, np.tile(targets, (table.n_copies, 1)))
+    trainer = models[0]._trainer(architecture, soft=any(map(is_soft, targets)))
+    data = batch_of(on_device, table.targets())
     results = trainer.train([learner.member for learner in learners], data, score)
     score.write_aucs(results)
 
@@ -129,29 +130,33 @@ def fit_stacked(
             model._calibrate_by_folds(own_clips, places)
 
 
-class _ScaledFeatures:
-    """The features as each model scales them, one copy below the other."""
+class _Clips:
+    """All clips as each model learns from them, one copy below the other."""
 
     def __init__(self, X: Floats) -> None:
         self.X = X
-        self._copies: dict[Hashable, Floats] = {}
+        self._copies: dict[Hashable, ClipTable] = {}
 
     @property
     def n_copies(self) -> int:
-        """How many ways of scaling there are."""
+        """How many ways of scaling, and targets, there are."""
         return len(self._copies)
 
-    def clips_of(self, model: GradientTagger, rows: Ids, targets: Floats) -> tuple[ClipTable, int]:
-        """All clips as a model scales them that learnt from these rows; and their first row."""
-        key = (rows.tobytes(), model.scale_features, model.unit_norm)
+    def of_model(self, model: GradientTagger, rows: Ids, targets: Floats) -> tuple[ClipTable, int]:
+        """All clips for a model that learns from these rows; and the first row of this copy."""
+        key = (rows.tobytes(), model.scale_features, model.unit_norm, id(targets))
         if key not in self._copies:
-            self._copies[key] = model._scaling(self.X)
+            self._copies[key] = ClipTable(X=model._scaling(self.X), Y=targets)
         number = list(self._copies).index(key)
-        return ClipTable(X=self._copies[key], Y=targets), number * len(self.X)
+        return self._copies[key], number * len(self.X)
 
-    def table(self) -> Floats:
-        """All copies as one table."""
-        return np.concatenate(list(self._copies.values()))
+    def features(self) -> Floats:
+        """Those of all copies."""
+        return np.concatenate([copy.X for copy in self._copies.values()])
+
+    def targets(self) -> Floats:
+        """Those of all copies."""
+        return np.concatenate([copy.Y for copy in self._copies.values()])
 
 
 def _learners(

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from types import MappingProxyType
-from typing import Annotated, Any, Literal, cast
+from typing import Annotated, Any, Literal, TypeVar, cast
 
 import numpy as np
 import polars as pl
@@ -24,9 +24,13 @@ from harmonium.errors import DataError
 from harmonium.files import user_cache_folder
 from harmonium.synthetic import make_collection
 
-SMOOTHED = 1
+SMOOTHED = 2
 """Increased whenever the same triples and settings are smoothed to something else, so that cached
 smoothed tags are not reused."""
+
+SMOOTHING_TARGETS = ("new_user", "any_user")  # `TagSmoother`'s, its default first
+
+Result = TypeVar("Result")
 
 GENERATED = "generated"  # the name of the dataset that is generated, not read
 
@@ -133,8 +137,14 @@ class PreparedDataset:
         """(n_clips, n_tags) smoothed tags of the training clips; NaN for all other clips.
 
         The smoother sees only the triples of the training clips. Its result is kept in the user's
-        cache, for the other models that learn from it.
+        cache, for the other models that learn from it; by both targets, which need one training.
         """
+        settings = {"random_state": seed, **settings}
+        target = settings.pop("target", SMOOTHING_TARGETS[0])
+        if target not in SMOOTHING_TARGETS:
+            raise DataError(
+                f"'target' must be {' or '.join(map(repr, SMOOTHING_TARGETS))}. Got {target!r}."
+            )
         triples = self.source.triples
         if triples is None:
             raise DataError(
@@ -159,11 +169,11 @@ class PreparedDataset:
             items=items.to_list(),
             pairs=(users.filter(in_training).to_list(), judged.filter(in_training).to_list()),
             tracks=dict(zip(train_items, train_tracks, strict=True)),
-            settings={"random_state": seed, **settings},
+            settings=settings,
             version=(__version__, SMOOTHED),
         )
         targets = np.full(self.Y.shape, np.nan, np.float32)
-        targets[train] = values[codes_in(train_items, items)]
+        targets[train] = values[target][codes_in(train_items, items)]
         return targets
 
     def _smoothed_items(self) -> pl.Series:
@@ -187,10 +197,10 @@ class PreparedDataset:
         return triples.users.gather(triples.user), triples.items.gather(triples.item)
 
 
-def _cached(function: Callable[..., Floats]) -> Callable[..., Floats]:
+def _cached(function: Callable[..., Result]) -> Callable[..., Result]:
     """The function with its results in the user's cache, by the contents of its arguments."""
     memory = Memory(user_cache_folder() / "smoothed", verbose=0)
-    return cast(Callable[..., Floats], memory.cache(function))
+    return cast(Callable[..., Result], memory.cache(function))
 
 
 def smooth_items(
@@ -202,8 +212,8 @@ def smooth_items(
     tracks: dict[str, str],
     settings: dict[str, Any],
     version: tuple[str, int],
-) -> Floats:
-    """Smoothed tags of items, (n_items, n_tags).
+) -> dict[str, Floats]:
+    """Smoothed tags of items, (n_items, n_tags), by target.
 
     Everything is given as arrays and lists, whose contents are the same in every process.
     """
@@ -218,7 +228,10 @@ def smooth_items(
         tags=pl.Series(names["tags"], dtype=pl.String),
     )
     smoother = TagSmoother(**settings).fit(triples, pairs=pairs, tracks=tracks)
-    return smoother.smooth(items).values
+    return {
+        target: smoother.set_params(target=target).smooth(items).values
+        for target in SMOOTHING_TARGETS
+    }
 
 
 @lru_cache(maxsize=2)

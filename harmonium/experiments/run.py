@@ -4,6 +4,7 @@ One run trains a model on some folds, stops early on another, and tests it on th
 a member of a model for each fold except the test fold, and tests the mean of their log-odds.
 """
 
+import json
 import os
 import platform
 import sys
@@ -132,8 +133,8 @@ def _stacks(runs: Iterable[Run]) -> list[Runs]:
     for run in runs:
         shared = signature(model_of_run(run))
         key: Any = run.key
-        if shared is not None and run.smoothing is None:
-            key = (run.dataset, run.features, run.clips, shared)
+        if shared is not None:
+            key = (run.dataset, run.features, run.clips, run.smoothing is None, shared)
         alike[key].append(run)
     stacks: list[Runs] = []
     for group in alike.values():
@@ -173,12 +174,10 @@ def _train_and_test(runs: Runs) -> list[RunOutput]:
     models = [model_of_run(run) for run in runs]
 
     began = time.perf_counter()
-    targets = data.Y
-    if first.smoothing is not None:
-        targets = _smoothed_tags(first, data)
+    targets = _targets(runs, data)
     smoothed = time.perf_counter()
     if len(runs) == 1:
-        _fit(first, models[0], splits[0], X, data, targets)
+        _fit(first, models[0], splits[0], X, data, targets[0])
     else:
         _fit_stacked(first, models, splits, X, data, targets)
     seconds = (time.perf_counter() - smoothed) / len(runs)
@@ -190,7 +189,7 @@ def _train_and_test(runs: Runs) -> list[RunOutput]:
         measured = {
             "seconds": seconds,
             "test_seconds": time.perf_counter() - began_test,
-            "smoothing_seconds": smoothed - began,
+            "smoothing_seconds": (smoothed - began) / len(runs),
             "seconds_to_best": _seconds_to_best(model),
             "clips": len(split.train),
             "peak_memory_mb": peak_memory_mb(),
@@ -224,7 +223,7 @@ def _fit_stacked(
     splits: list[Split],
     X: Floats,
     data: PreparedDataset,
-    targets: Floats,
+    targets: list[Floats],
 ) -> None:
     """Train the models of several runs as one program."""
     from harmonium.estimators.stacked import fit_stacked  # imports JAX
@@ -269,6 +268,21 @@ def _split(run: Run, data: PreparedDataset) -> Split:
 @lru_cache(maxsize=2)
 def _folds(data: PreparedDataset, n_folds: int, seed: int) -> Places:
     return grouped_folds(data.groups, data.Y, n_folds=n_folds, seed=seed)
+
+
+def _targets(runs: Runs, data: PreparedDataset) -> list[Floats]:
+    """What each run learns from: raw tags, or smoothed ones, of which equal ones are one array."""
+    targets = []
+    smoothed: dict[str, Floats] = {}
+    for run in runs:
+        if run.smoothing is None:
+            targets.append(data.Y)
+            continue
+        key = json.dumps([run.smoothing, *sorted(run.place)], sort_keys=True)
+        if key not in smoothed:
+            smoothed[key] = _smoothed_tags(run, data)
+        targets.append(smoothed[key])
+    return targets
 
 
 def _smoothed_tags(run: Run, data: PreparedDataset) -> Floats:

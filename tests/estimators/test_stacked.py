@@ -64,6 +64,24 @@ def test_a_stack_trains_each_model_as_fit_does(data, kind):
         assert_equal_models(stacked, model(i).fit(X[t], Y[t], (X[v], Y[v])))
 
 
+@pytest.mark.parametrize("kind", ["logistic", "drbm by mean_field"])
+def test_each_model_of_a_stack_may_learn_from_other_targets(data, kind):
+    """Smoothed tags differ from fold to fold; a probability is no label, and some are labels."""
+    X, Y = data
+    rng = np.random.default_rng(0)
+    train, valid = splits(len(X), 3, 80)
+    smoothed = [np.abs(Y - rng.uniform(0, 0.4, Y.shape).astype(np.float32)) for _ in range(2)]
+    targets = [*smoothed, smoothed[0]]
+
+    def model(i):
+        return KINDS[kind](random_state=i, max_epochs=4)
+
+    together = [model(i) for i in range(3)]
+    fit_stacked(together, X, Y, train, valid, targets=targets)
+    for i, (stacked, t, v) in enumerate(zip(together, train, valid, strict=True)):
+        assert_equal_models(stacked, model(i).fit(X[t], targets[i][t], (X[v], Y[v])))
+
+
 @pytest.mark.parametrize("inference", ["gibbs", "exact"])
 def test_a_stack_judges_by_the_inference_that_it_is_asked_for(data, inference):
     X, Y = data

@@ -77,6 +77,8 @@ def test_smoothed_tags_go_by_settings_and_are_kept_for_other_models(cache, monke
     np.testing.assert_array_equal(data.smoothed(clips, settings, seed=0), first)
     with pytest.raises(TypeError):
         data.smoothed(clips, settings, seed=1)
+    with pytest.raises(DataError, match="Got 'nobody'"):
+        data.smoothed(clips, {"target": "nobody"}, seed=0)
 
 
 def test_a_dataset_needs_a_tag_with_enough_clips(cache):
