@@ -91,15 +91,15 @@ def fit_stacked(
         targets = [Y] * len(models)
     table = _Clips(X)
     learners: list[_Learner] = []
-    for number, (model, rows, own) in enumerate(zip(models, train, targets, strict=True)):
+    for number, (model, rows, labels) in enumerate(zip(models, train, targets, strict=True)):
         model._validate_params()
-        model._describe(*model._read(X[rows], own[rows], like=None))
+        model._describe(*model._read(X[rows], labels[rows], like=None))
         if folds is None:
             parts = [(rows, valid[number])]
         else:
             of_rows = folds[rows]
             parts = [(rows[of_rows != f], rows[of_rows == f]) for f in np.unique(of_rows)]
-        clips, first_row = table.of_model(model, rows, own)
+        clips, first_row = table.of_model(model, rows, labels)
         learners += _learners(number, model, parts, clips, first_row)
     _check_sizes([len(learner.member.rows) for learner in learners])
 
@@ -107,9 +107,9 @@ def fit_stacked(
     architecture.check(learners[0].member.start)
     scaled = table.features()
     on_device = device_put(scaled)
-    labels = np.tile(Y, (table.n_copies, 1))
+    to_judge_by = np.tile(Y, (table.n_copies, 1))
     score = ValidationScore(
-        _judge(architecture, learners, scaled, labels, on_device),
+        _judge(architecture, learners, scaled, to_judge_by, on_device),
         models=[learner.model for learner in learners],
         weights=[models[learner.model]._likelihood_weight for learner in learners],
     )
