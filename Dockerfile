@@ -7,7 +7,7 @@ COPY pyproject.toml constraints.txt README.md LICENSE /source/
 COPY recipes /source/recipes
 COPY beetsplug /source/beetsplug
 COPY harmonium /source/harmonium
-RUN pip install --no-cache-dir --constraint /source/constraints.txt /source && rm -r /source
+RUN pip install --no-cache-dir --constraint /source/constraints.txt "/source[postgres]" && rm -r /source
 
 USER harmonium
 ENV HARMONIUM_LIBRARY=/data/library.db HARMONIUM_CACHE=/data/cache

@@ -4,6 +4,7 @@
 # make coverage   all tests, and which lines and branches of the package they run
 # make lint   ruff, mypy and, where Node is installed, Prettier
 # make docs   the documentation as a site of plain files, in site/
+# make gallery   runs the examples and writes their pages and notebooks, ONLY="smooth_tags" for some
 # make bench  speed beside other libraries, into docs/benchmarks.md: a quarter of an hour, ONLY="rbm auc" for some of it
 # make size   how large and how dense the package is, and how many modules three common walks pass
 # make fuzz   every parser on much damaged input; EXAMPLES=5000 for each
@@ -21,7 +22,7 @@ PYTEST := PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n auto --dist loadfi
 PRETTIER := prettier@3.6.2
 PIP    := $(BIN)/python -m pip --disable-pip-version-check install --quiet --constraint constraints.txt
 
-.PHONY: demo test test-long coverage lint docs fuzz bench size release lock clean
+.PHONY: demo test test-long coverage lint docs gallery fuzz bench size release lock clean
 
 demo: $(VENV)/.installed
 	$(BIN)/harmonium demo
@@ -49,6 +50,9 @@ lint: $(VENV)/.installed-test
 docs: $(VENV)/.installed-docs
 	NO_MKDOCS_2_WARNING=true $(BIN)/mkdocs build --strict --quiet
 	@echo "Open site/index.html in a browser."
+
+gallery: $(VENV)/.installed
+	$(BIN)/python docs/gallery.py $(ONLY)
 
 size: $(VENV)/.installed-test
 	$(BIN)/python -W ignore benchmarks/size.py --list

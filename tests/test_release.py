@@ -9,8 +9,10 @@ from fnmatch import fnmatch
 import pytest
 import yaml
 from places import PROJECT
+from sqlalchemy import make_url
 
 import harmonium
+from harmonium.library.store.database import is_url
 from harmonium.web.app import ServerSettings, create_app
 
 PYPROJECT = tomllib.loads((PROJECT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
@@ -103,3 +105,77 @@ def test_the_server_is_not_root_and_is_asked_for_its_health(steps, tmp_path):
     assert done["ENV"].startswith(f"HARMONIUM_LIBRARY={done['VOLUME']}/")
     (published,) = server["ports"]
     assert published == f"127.0.0.1:{port}:{port}"
+
+
+def test_the_database_of_the_container_is_the_one_that_the_server_opens():
+    compose = yaml.safe_load((PROJECT / "compose.postgres.yaml").read_text(encoding="utf-8"))
+    server = compose["services"]["harmonium"]
+    database = compose["services"]["database"]
+    url = make_url(re.sub(r"\$\{.*?\}", "password", server["environment"]["HARMONIUM_LIBRARY"]))
+    assert is_url(url.render_as_string(hide_password=False))
+    assert server["depends_on"] == {url.host: {"condition": "service_healthy"}}
+    assert database["environment"]["POSTGRES_USER"] == url.username == url.database
+    volume, _, _ = database["volumes"][0].partition(":")
+    assert volume in compose["volumes"]
+    dockerfile = (PROJECT / "Dockerfile").read_text(encoding="utf-8")
+    assert "/source[postgres]" in dockerfile
+
+
+# The licences of what the wheel has besides Python.
+
+LICENCES = {
+    "harmonium/audio/musicnn.LICENSE": "the text of a licence",
+    "harmonium/audio/musicnn.safetensors": "ISC",
+    "harmonium/data/*.toml": "BSD-3-Clause",
+    "harmonium/data/datasets/*.toml": "BSD-3-Clause",
+    "harmonium/library/builtin/card.md": "BSD-3-Clause",
+    "harmonium/library/builtin/model.safetensors": "BSD-3-Clause",
+    "harmonium/library/builtin/vocabulary.toml": "BSD-3-Clause",
+    "harmonium/library/builtin/words-LICENSE.md": "the text of a licence",
+    "harmonium/library/builtin/words.safetensors": "CC-BY-NC-SA-4.0",
+    "harmonium/py.typed": "BSD-3-Clause",
+    "harmonium/synthetic/*.toml": "BSD-3-Clause",
+    "harmonium/web/static/*.css": "BSD-3-Clause",
+    "harmonium/web/static/*.html": "BSD-3-Clause",
+    "harmonium/web/static/*.svg": "BSD-3-Clause",
+    "harmonium/web/static/*.js": "BSD-3-Clause",
+    "harmonium/web/static/components/*.js": "BSD-3-Clause",
+    "harmonium/web/static/views/*.js": "BSD-3-Clause",
+    "harmonium/web/static/vendor/*.LICENSE": "the text of a licence",
+    "harmonium/web/static/vendor/preact.js": "MIT AND Apache-2.0",  # Preact, and htm
+    "recipes/*.toml": "BSD-3-Clause",
+    "recipes/small/*.toml": "BSD-3-Clause",
+}
+"""Every file of the wheel that is not Python → its licence."""
+
+
+def packaged_files():
+    folders = ("harmonium", "beetsplug", "recipes")
+    paths = [path for folder in folders for path in (PROJECT / folder).rglob("*")]
+    return [
+        path.relative_to(PROJECT)
+        for path in paths
+        if path.is_file() and path.suffix not in (".py", ".pyc") and ".mypy_cache" not in path.parts
+    ]
+
+
+@pytest.mark.parametrize("path", packaged_files(), ids=str)
+def test_a_file_of_the_wheel_has_one_licence(path):
+    matching = [
+        pattern
+        for pattern in LICENCES
+        if path.parent.as_posix() == pattern.rpartition("/")[0] and path.match(pattern)
+    ]
+    assert len(matching) == 1, f"name the licence of {path} in LICENCES"
+
+
+def test_the_licence_expression_names_the_licences_of_the_files():
+    named = {name for licence in LICENCES.values() for name in licence.split(" AND ")}
+    assert set(PYPROJECT["license"].split(" AND ")) == named - {"the text of a licence"}
+
+
+def test_the_texts_of_the_licences_are_part_of_the_wheel():
+    texts = {path for path, licence in LICENCES.items() if licence == "the text of a licence"}
+    assert set(PYPROJECT["license-files"]) == {"LICENSE", *texts}
+    for pattern in PYPROJECT["license-files"]:
+        assert list(PROJECT.glob(pattern)), pattern

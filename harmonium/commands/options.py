@@ -1,12 +1,13 @@
 """Arguments and options that several commands share."""
 
+import os
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
 
-from harmonium.errors import DataError, LibraryError
+from harmonium.errors import DataError, NoLibraryError
 
 if TYPE_CHECKING:
     from harmonium.library import Library
@@ -124,13 +125,13 @@ def opened(place: str | None) -> "Library":
 
 
 def opened_if_any(place: str | None) -> "AbstractContextManager[Library | None]":
-    """The library; None if none was named and the default one does not exist."""
-    from harmonium.library.store.database import default_place
+    """The library; None if there is none yet and ``--library`` does not name one."""
+    from harmonium.library.store.database import ENVIRONMENT
 
     try:
         return opened(place)
-    except LibraryError:
-        if place is not None or Path(default_place()).exists():
+    except NoLibraryError:
+        if place not in (None, os.environ.get(ENVIRONMENT)):
             raise
         return nullcontext()
 

@@ -207,6 +207,17 @@ def test_a_tag_over_time_of_a_file_without_a_library(empty, tmp_path):
     assert len(rows(call(*asked))) == len(table) == 2
 
 
+def test_a_file_is_tagged_before_the_library_of_the_environment_is_made(tmp_path, monkeypatch):
+    write_sndfile(tmp_path / "a.wav", timed_noise(7, 16_000), 16_000)
+    library = tmp_path / "data" / "library.db"
+    monkeypatch.setenv("HARMONIUM_LIBRARY", str(library))
+    (record,) = json.loads(call("tag", tmp_path / "a.wav", "--json").stdout)
+    assert record["features"]
+    assert not library.parent.exists()
+    with pytest.raises(LibraryError, match="There is no library"):
+        call("tag", tmp_path / "a.wav", "--library", tmp_path / "misspelt.db")
+
+
 @pytest.fixture
 def heard(place):
     """The same with a model that knows audio features."""
