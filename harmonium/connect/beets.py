@@ -19,7 +19,13 @@ from typing import Any
 import polars as pl
 
 from harmonium.data.tag_names import normalise_tag
-from harmonium.errors import DataError, NoLibraryError
+from harmonium.errors import (
+    DataError,
+    LibraryReadOnlyError,
+    LibraryUnavailableError,
+    NoLibraryError,
+    readable,
+)
 from harmonium.files import absolute_path
 from harmonium.library import Library
 from harmonium.library.filetags import FileTags, PlainLayout, Values
@@ -67,8 +73,12 @@ class ItemTagger:
             self.library = Library.open(Path(self._folder.name) / "library.db")
             self.library.settings.set(EXTRACTOR, builtin_extractor())
         self._precision = precision or None
+        self._problem = ""  # why the library's new tracks could not be tagged
         with self.library.learner.paused():
-            self.library.tag_new()
+            try:
+                self.library.tag_new()
+            except (LibraryUnavailableError, LibraryReadOnlyError) as error:
+                self._problem = str(error)
         self._rules = self.library.writer.rules()
 
     def close(self) -> None:
@@ -85,6 +95,11 @@ class ItemTagger:
             track = library.tracks.find(absolute_path(path))
             if track is not None and track.state == "present":
                 known[path] = track.id
+        others = [path for path in paths if path not in known]
+        untagged = self._untagged([*known.values()])
+        for path in [path for path, number in known.items() if number in untagged]:
+            yield TaggedItem(path=path, problem=f"is not tagged yet. {self._problem}")
+            del known[path]
         sources = TagSources(precision=self._precision)
         wanted = library.writer.wanted([*known.values()], sources)
         for path, number in known.items():
@@ -93,12 +108,21 @@ class ItemTagger:
                 tags=wanted.get(number, NO_TAGS),
                 features=library.audio_features(number),
             )
-        others = [path for path in paths if path not in known]
         files = [path for path in others if Path(path).is_file()]
         for path in sorted({*others} - {*files}):
             yield TaggedItem(path=path, problem="is missing")
         if files:
             yield from self._tag_files(files)
+
+    def _untagged(self, ids: Sequence[int]) -> set[int]:
+        """The tracks without predictions, if new ones could not be tagged."""
+        if not self._problem:
+            return set()
+        model = self.library.models.current(whole=False)
+        if model is None:
+            return {*ids}
+        tagged, _ = self.library.predictions.columns(model.id, [0], refined=False)
+        return {*ids}.difference(tagged.tolist())
 
     def _tag_files(self, paths: Sequence[str]) -> Iterator[TaggedItem]:
         """The tags and audio features of files that are not in the library."""
@@ -180,7 +204,7 @@ def import_from_beets(
     rows: list[dict[str, str]] = []
     for item in _read_items(Path(path).expanduser()):
         whole = str(Path(folder, item["path"]))  # newer beets store only its end
-        place = whole if library.tracks.find(whole) else item["path"]
+        place = readable(whole if library.tracks.find(whole) else item["path"])
         values, given = _values(item), {normalise_tag(tag): tag for tag in item[GIVEN]}
         for name in ("genre", "mood", "grouping"):
             tags = values[name] if name in LISTS else tags_in_comment(values[name])
@@ -207,10 +231,29 @@ def _read_items(file: Path) -> list[dict[str, Any]]:
         raise DataError(f"{file} cannot be read as a library of beets: {error}.") from None
     flexible = {(key, number): value for key, number, value in more if key in ("mood", GIVEN)}
     items = []
-    for number, path, *values in rows:
-        item = {"path": os.fsdecode(path), **dict(zip(fixed, values, strict=True))}
-        item |= {key: flexible.get((key, number)) for key in ("mood", GIVEN)}
-        for key in ("genres", "mood", GIVEN):
-            item[key] = [part for part in re.split(r"\\␀|; ", item[key] or "") if part]
-        items.append(item)
+    for number, path, genres, grouping, comments in rows:
+        if not isinstance(path, str | bytes):
+            continue  # not an item of beets
+        items.append(
+            {
+                "path": os.fsdecode(path),
+                "genres": _parts(genres),
+                "grouping": _text(grouping),
+                "comments": _text(comments),
+                "mood": _parts(flexible.get(("mood", number))),
+                GIVEN: _parts(flexible.get((GIVEN, number))),
+            }
+        )
     return items
+
+
+def _text(value: object) -> str:
+    """A text of beets' library; SQLite's columns may hold values of any type."""
+    if isinstance(value, bytes):
+        return value.decode(errors="replace")
+    return "" if value is None else str(value)
+
+
+def _parts(value: object) -> list[str]:
+    """The items of a list in beets' library."""
+    return [part for part in re.split(r"\\␀|; ", _text(value)) if part]

@@ -1,23 +1,33 @@
 """The plugin in beets itself, and what people correct there."""
 
+import os
+import sqlite3
 import subprocess
 import sys
+from contextlib import closing
+from functools import partial
 from pathlib import Path
 
 import heard_library
 import mutagen
 import pytest
+import sqlalchemy as sa
 from command_line import output_of, run_main
 from noise_files import write
 from places import PROJECT
+from small_library import trained
+from some_tracks import add_tracks
 from tagged_files import name_of, tagged
 
+from harmonium.connect import beets
 from harmonium.connect.beets import FIELDS, ItemTagger, TaggedItem, import_from_beets
 from harmonium.data.tag_names import AUDIO_FEATURES
 from harmonium.errors import DataError, NoLibraryError
 from harmonium.library import Library
 from harmonium.library.filetags import Rules, apply_change, plan_write, read_tags
 from harmonium.library.learning import fitting
+from harmonium.library.model.tagger import Tagger
+from harmonium.library.store.schema import prediction
 from harmonium.library.store.tracks import Track
 from harmonium.library.writing.wanted import WantedTags
 
@@ -213,3 +223,70 @@ def test_the_library_of_beets_must_be_named_where_beets_is_not_installed(library
     monkeypatch.setitem(sys.modules, "beets", None)
     with pytest.raises(DataError, match="Name its library"):
         import_from_beets(library)
+
+
+@pytest.fixture
+def half_tagged(tmp_path):
+    """A library in which one of two tracks is tagged."""
+    with Library.open(tmp_path / "library.db") as library:
+        trained(library, tagged=15)
+        with library.begin() as connection:
+            connection.execute(sa.delete(prediction))
+        model = library.models.current()
+        ids, X = library.tracks.features([1], extractor=model.extractor)
+        library.predictions.put(model.id, ids, Tagger(model).probabilities(X))
+        paths = [library.tracks.get(number).path for number in (1, 2)]
+    return tmp_path / "library.db", paths
+
+
+def test_a_library_that_another_program_is_writing_to_is_read(half_tagged, monkeypatch):
+    """New tracks wait for the next time."""
+    place, paths = half_tagged
+    monkeypatch.setattr(beets.Library, "open", partial(Library.open, wait=0.1))
+    other = sqlite3.connect(place, isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    try:
+        tagger = ItemTagger(str(place), precision=0)
+        items = {item.path: item for item in tagger.tag(paths)}
+        tagged, untagged = (items[path] for path in paths)
+        assert tagged.tags.predicted
+        assert "not tagged yet" in untagged.problem
+        assert "Another program" in untagged.problem
+        assert tagger.new_values({}, untagged) == {}
+        tagger.close()
+    finally:
+        other.close()
+    tagger = ItemTagger(str(place), precision=0)
+    assert [item.problem for item in tagger.tag(paths)] == [None, None]
+    tagger.close()
+
+
+def test_a_library_that_was_moved_is_named(tmp_path):
+    with pytest.raises(NoLibraryError, match=r"moved\.db"):
+        ItemTagger(str(tmp_path / "moved.db"))
+
+
+@pytest.mark.parametrize(
+    ("path", "genres", "mood"),
+    [
+        (None, "Rock", "calm"),
+        (7, "Rock", "calm"),
+        (b"/music/000.mp3", 5, 7),
+        (b"/music/000.mp3", b"\xff\xfe", 1.5),
+        (b"/m\xff\x00.mp3", None, b"calm"),
+        (b"/music/\xff.mp3", "Rock", "calm"),
+    ],
+)
+def test_values_of_any_type_in_beets_library(library, tmp_path, path, genres, mood):
+    """Its columns have no types that SQLite would check."""
+    add_tracks(library, 1)
+    library.tracks.put([Track(os.fsdecode(b"/music/\xff.mp3"), "another sound")])
+    with closing(sqlite3.connect(tmp_path / "beets.db")) as database:
+        database.execute("CREATE TABLE items (id, path, genres, grouping, comments)")
+        database.execute("CREATE TABLE item_attributes (key, entity_id, value)")
+        database.execute("INSERT INTO items VALUES (1, ?, ?, ?, 2.5)", (path, genres, genres))
+        database.execute("INSERT INTO item_attributes VALUES ('mood', 1, ?)", (mood,))
+        database.commit()
+    report = import_from_beets(library, tmp_path / "beets.db")
+    known = (b"/music/000.mp3", b"/music/\xff.mp3")
+    assert report.n_matched == (3 if path in known else 0)

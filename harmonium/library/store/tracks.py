@@ -110,6 +110,8 @@ class Tracks(database.LibraryPart):
 
     def find(self, path: str) -> Track | None:
         """The track with a file, or a copy of it, at this absolute path; the present one if any."""
+        if "\0" in path:  # no file has such a path, and PostgreSQL no such text
+            return None
         text = stored_path(path)["path"]
         of_tracks = (
             sa.select(track.c.id, track.c.path, track.c.path_bytes)
