@@ -64,6 +64,10 @@ class Architecture(ABC):
     def predictor(self) -> Predictor | None:
         """The quick probabilities as a function that JAX can trace; None if they have no such."""
 
+    @abstractmethod
+    def log_odds(self) -> Predictor:
+        """The log-odds of the tags as a function that JAX can differentiate."""
+
     def check(self, params: Parameters) -> None:  # noqa: B027  # most models can
         """Refuse, before training, a model that could not predict."""
 
@@ -106,6 +110,12 @@ class NetworkArchitecture(Architecture):
         from harmonium.rbm.other_models import network_probabilities
 
         return network_probabilities, self.logits()
+
+    def log_odds(self) -> Predictor:
+        """The logits."""
+        from harmonium.rbm.slopes import network_log_odds
+
+        return network_log_odds, self.logits()
 
     def quick_probabilities(
         self, params: Parameters, X: Floats, observed: Floats | None = None

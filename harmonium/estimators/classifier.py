@@ -15,12 +15,20 @@ from harmonium.arrays import Arrays, Floats, Numbers, Rng
 from harmonium.errors import DataError
 from harmonium.estimators.model_files import StoredEstimator, array_of_names, typed_array
 from harmonium.estimators.scaling import ScaleFeatures, scaling_of, stored_scaling
-from harmonium.estimators.tables import LARGE, SparseRows, Table, blocks, in_blocks
+from harmonium.estimators.tables import (
+    LARGE,
+    LabelledClips,
+    SparseRows,
+    Table,
+    blocks,
+    in_blocks,
+)
 from harmonium.estimators.targets import Targets, read_more_targets, read_observed, read_targets
-from harmonium.estimators.validation import matching_thresholds, mean_auc
+from harmonium.estimators.thresholds import Decisions, decision_thresholds
+from harmonium.estimators.validation import mean_auc
 from harmonium.estimators.weights import ALIKE, Weights, read_sample_weight, read_weights
 from harmonium.logistic import log_odds
-from harmonium.parameters import Seed, estimator, parameter
+from harmonium.parameters import Seed, Share, estimator, parameter
 from harmonium.scikit_learn import BaseEstimator, ClassifierMixin, available_if
 
 
@@ -43,6 +51,18 @@ class TagClassifier(ClassifierMixin, StoredEstimator, BaseEstimator):
         """Divide each clip's features, after ``scale_features``, by their Euclidean norm, as the
         paper does. The weights then do not apply to raw features.""",
         default=False,
+    )
+
+    decisions: Decisions = parameter(
+        """How ``predict`` decides, by thresholds set on held-out clips. "prevalence": it gives each
+        tag as often as it is true. "f1": the F1 of each tag is highest. "precision": at least a
+        share ``precision`` of the clips that get a tag have it, and a tag that cannot promise that
+        is never given. One-dimensional labels are decided at 0.5 by "prevalence".""",
+        default="prevalence",
+    )
+    precision: Share = parameter(
+        'The share of right answers that ``decisions="precision"`` promises.',
+        default=0.8,
     )
 
     _scores_are_probabilities: ClassVar[bool] = True
@@ -122,11 +142,24 @@ class TagClassifier(ClassifierMixin, StoredEstimator, BaseEstimator):
             classes = np.tile([0, 1], (len(tags), 1))
         self.classes_ = classes
 
-    def _set_thresholds(self, X: Table, Y: Floats, weights: Floats | None = None) -> None:
-        """As many of these scaled clips reach them as have the tag; 0.5 for one-column labels."""
+    def _check_decisions(self, *, held_out: bool) -> None:
+        """Refuse a promise that no held-out clip supports."""
+        if self.decisions == "precision" and not held_out:
+            raise DataError(
+                "decisions='precision' needs held-out clips, which show how often the model is "
+                "right: pass an eval_set, or hold out more clips by n_models or "
+                "validation_fraction, where the model has these."
+            )
+
+    def _set_thresholds(self, clips: LabelledClips, P: Floats, *, held_out: bool) -> None:
+        """As ``decisions`` says, by what the model says of these clips, P (n_clips, n_tags)."""
+        self._check_decisions(held_out=held_out)
         self.thresholds_ = np.full(len(self.tags_), 0.5)
-        if not self._one_column:
-            self.thresholds_ = matching_thresholds(Y, in_blocks(self._scores, X), weights)
+        if self._one_column and self.decisions == "prevalence":
+            return
+        self.thresholds_ = decision_thresholds(
+            self.decisions, self.precision, clips.Y, P, clips.weights, clips.groups
+        )
 
     def _features(self, X: Any) -> Floats:
         """Checked and scaled features, (N, D), as an array."""
@@ -212,8 +245,8 @@ class TagClassifier(ClassifierMixin, StoredEstimator, BaseEstimator):
     def predict(self, X: Any) -> NDArray[Any]:
         """1 if the score reaches the tag's threshold in ``thresholds_``, else 0.
 
-        Of the clips that set the thresholds, as many reach them as have the tag, so the model says
-        1 about as often as it is true.
+        By default, as many of the clips that set the thresholds reach them as have the tag, so the
+        model says 1 about as often as it is true. ``decisions`` asks for others.
 
         Shape (n_clips, n_tags), or (n_clips,) of ``classes_`` for one-dimensional labels.
         """

@@ -20,7 +20,7 @@ from harmonium.estimators.linear import (
     weights_of_tags,
 )
 from harmonium.estimators.model_files import typed_array
-from harmonium.estimators.tables import in_blocks
+from harmonium.estimators.tables import LabelledClips, in_blocks
 from harmonium.estimators.targets import base_log_odds
 from harmonium.estimators.weights import ALIKE, Weights
 from harmonium.parameters import (
@@ -70,6 +70,7 @@ class SolvedTagger(TagClassifier):
         """
         self._validate_params()
         X, targets = self._read(X, y, like=None)
+        self._check_decisions(held_out=eval_set is not None)
         weights = self._weights(sample_weight, targets)
         X_judged = X
         Y_judged = targets.Y
@@ -79,7 +80,10 @@ class SolvedTagger(TagClassifier):
             judged_weights = weights.of_others(Y_judged)
         self._describe(X, targets, weights)
         self._params = self._solve(self._dense(X), targets.Y, weights)
-        self._set_thresholds(self._scaled(X_judged), Y_judged, judged_weights)
+        judged = LabelledClips(X=self._scaled(X_judged), Y=Y_judged, weights=judged_weights)
+        self._set_thresholds(
+            judged, in_blocks(self._scores, judged.X), held_out=eval_set is not None
+        )
         return self
 
     def complete(self, X: Any, y: Any) -> Floats:

@@ -17,7 +17,7 @@ import numpy as np
 from sklearn.utils.validation import check_consistent_length
 
 from harmonium.arrays import Arrays, Floats, Ids, Numbers, Places, Rng
-from harmonium.errors import DataError
+from harmonium.errors import DataError, did_you_mean
 from harmonium.estimators.architecture import (
     Architecture,
     Parameters,
@@ -50,6 +50,7 @@ from harmonium.estimators.holdout import (
     split_at_random,
     split_by_folds,
 )
+from harmonium.estimators.importance import Importances, importances_of
 from harmonium.estimators.model_files import rounded_to_half
 from harmonium.estimators.tables import (
     ClipTable,
@@ -60,7 +61,6 @@ from harmonium.estimators.tables import (
     is_large,
 )
 from harmonium.estimators.targets import Targets, is_soft, read_more_targets
-from harmonium.estimators.validation import matching_thresholds
 from harmonium.estimators.weights import ALIKE, BALANCED, Weights
 from harmonium.evaluation.folds import group_index
 from harmonium.logistic import mean_probabilities
@@ -207,7 +207,9 @@ class GradientTagger(EpochHistory, TagClassifier):
             folds = self._folds(labels, group_of_clip)
         rng = random_generator(self.random_state)
         clips = self._clips(X, targets.Y, weights)
-        judged = ClipTable(X=clips.X, Y=labels, weights=weights.of_clips(labels))
+        judged = ClipTable(
+            X=clips.X, Y=labels, weights=weights.of_clips(labels), groups=group_of_clip
+        )
         if folds is not None:
             split = split_by_folds(judged, folds)
         elif validation is not None:
@@ -221,6 +223,7 @@ class GradientTagger(EpochHistory, TagClassifier):
                 rng, judged, self.validation_fraction, group_of_clip, in_order=is_large(X)
             )
 
+        self._check_decisions(held_out=split.held_out is not None)
         result = self._train(rng, clips, split, fresh=fresh, mean_weight=weights.mean_of_clips)
         if folds is not None:
             self._calibrate_by_folds(judged, folds)
@@ -406,12 +409,13 @@ class GradientTagger(EpochHistory, TagClassifier):
             sample = np.random.default_rng(0).permutation(len(held_out))[:MAX_TO_CALIBRATE]
             questions = self._questions(self._member_params(), held_out.take(sample))
             self.recalibration_ = fit_recalibration(questions)
-        self._set_thresholds(held_out.X, held_out.Y, held_out.weights)
+        P = in_blocks(self._scores, held_out.X)
+        self._set_thresholds(held_out, P, held_out=True)
 
     def _leave_uncalibrated(self, clips: LabelledClips) -> None:
         """Without held-out clips, set the thresholds by those learnt from."""
         self.recalibration_ = None
-        self._set_thresholds(clips.X, clips.Y, clips.weights)
+        self._set_thresholds(clips, in_blocks(self._scores, clips.X), held_out=False)
 
     def _calibrate_by_folds(self, clips: ClipTable, folds: Ids) -> None:
         """Set the correction and the thresholds by what each member says about its fold."""
@@ -427,9 +431,9 @@ class GradientTagger(EpochHistory, TagClassifier):
             members = zip(self._member_params(), samples, strict=True)
             asked = [self._questions([params], sample) for params, sample in members]
             self.recalibration_ = correct_folds(asked, held_out, self.held_out_)
-        self.thresholds_ = np.full(len(self.tags_), 0.5)
-        if not self._one_column:
-            self.thresholds_ = matching_thresholds(clips.Y[:], self.held_out_, clips.weights)
+        nothing = np.zeros((len(clips), 0), np.float32)  # features that nothing reads
+        judged = LabelledClips(X=nothing, Y=clips.Y[:], weights=clips.weights, groups=clips.groups)
+        self._set_thresholds(judged, self.held_out_, held_out=True)
 
     def _round_params(self, samples: Sequence[LabelledClips]) -> None:
         """Round the parameters to half precision, which takes half the space on disk.
@@ -475,6 +479,49 @@ class GradientTagger(EpochHistory, TagClassifier):
         return ask(complete, clips.Y, clips.weights)
 
     # The fitted model
+
+    def importances(self, X: Any, tag: Any, y: Any = None) -> Importances:
+        """What made a tag likely or unlikely for each clip: features, and other known tags.
+
+        The gradient of the tag's log-odds, exact through the steps that predict it, times how far
+        each scaled feature is from its mean (for words: from 0), and each known tag from the
+        probability that the features alone give it. A sum over features is, to first order, what
+        the clip's features add to the log-odds of an average clip. ``calibrate`` has no part in it;
+        of several members, the mean counts.
+
+        ``tag`` is one of ``tags_``, ``y`` as for :meth:`DiscriminativeRBM.complete`; what it says
+        of the tag itself is ignored. Networks do not use other tags: theirs are 0.
+        """
+        features = self._feature_table(X)
+        place = self._place_of(tag)
+        known = np.full((len(features), len(self.tags_)), np.nan, np.float32)
+        if y is not None:
+            known = self._known(features, y).copy()
+            known[:, place] = np.nan
+        log_odds = self._architecture().log_odds()
+        members = self._member_params()
+        by_features = mean_probabilities(
+            [
+                in_blocks(partial(self._architecture().quick_probabilities, params), features)
+                for params in members
+            ]
+        )
+        surprise = np.nan_to_num(known - by_features)
+        parts = [
+            in_blocks(partial(importances_of, log_odds, params, place), features, known, surprise)
+            for params in members
+        ]
+        return Importances(
+            features=np.mean([part.features for part in parts], axis=0),
+            tags=np.mean([part.tags for part in parts], axis=0),
+        )
+
+    def _place_of(self, tag: Any) -> int:
+        places = np.flatnonzero(self.tags_ == tag)
+        if not len(places):
+            hint = did_you_mean(str(tag), [str(name) for name in self.tags_])
+            raise DataError(f"The model has no tag {tag!r}.{hint}")
+        return int(places[0])
 
     def _member_params(self) -> list[Parameters]:
         """The parameters of each member, whose log-odds are averaged."""

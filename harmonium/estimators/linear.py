@@ -14,7 +14,7 @@ from harmonium.estimators.architecture import NetworkArchitecture, single_precis
 from harmonium.estimators.classifier import TagClassifier
 from harmonium.estimators.gradient_tagger import GradientTagger
 from harmonium.estimators.newton import Regressions, logistic_regressions
-from harmonium.estimators.tables import ClipTable
+from harmonium.estimators.tables import ClipTable, LabelledClips, in_blocks
 from harmonium.estimators.targets import base_log_odds
 from harmonium.parameters import NotNegative, estimator, parameter
 from harmonium.scikit_learn import available_if
@@ -129,6 +129,7 @@ class LogisticTagger(LinearTagger, GradientTagger):
         if l2 == 0:
             raise DataError("solver='newton' needs l2 above 0, else a minimum may be infinite.")
         X, targets = self._read(X, y, like=None)
+        self._check_decisions(held_out=eval_set is not None)
         weights = self._weights(sample_weight, targets)
         of_labels = weights.of_clips(targets.Y)
         X_judged = X
@@ -140,7 +141,10 @@ class LogisticTagger(LinearTagger, GradientTagger):
         self._describe(X, targets, weights)
         penalty = l2 * weights.mean_of_clips
         self._params = fit_linear(self._dense(X), targets.Y, penalty, of_labels)
-        self._set_thresholds(self._scaled(X_judged), Y_judged, judged_weights)
+        judged = LabelledClips(X=self._scaled(X_judged), Y=Y_judged, weights=judged_weights)
+        self._set_thresholds(
+            judged, in_blocks(self._scores, judged.X), held_out=eval_set is not None
+        )
         return self
 
     def _architecture(self) -> "LogisticArchitecture":

@@ -6,6 +6,7 @@ from typing import ClassVar
 import numpy as np
 
 from harmonium.arrays import Floats, Rng
+from harmonium.errors import DataError
 from harmonium.estimators.architecture import (
     Architecture,
     Parameters,
@@ -25,6 +26,7 @@ from harmonium.rbm.inference import (
 )
 from harmonium.rbm.model import Params
 from harmonium.rbm.other_models import JointParams
+from harmonium.rbm.slopes import unrolled_log_odds
 
 QUICK_TOLERANCE = 1e-2  # of inference during training
 TAG_WEIGHTS = 0.01  # standard deviation of U at the start
@@ -92,6 +94,16 @@ class RBMArchitecture(Architecture):
         if not method_of(self.inference).is_traced:
             return None
         return marginals, quick_options(self.inference)
+
+    def log_odds(self) -> Predictor:
+        """Those after the steps of mean field."""
+        if self.inference.method != "mean_field":
+            raise DataError(
+                "Importances are the gradient through the steps of mean field, but this model "
+                f"predicts by {self.inference.method!r}. Set inference='mean_field', which needs "
+                "no new fit."
+            )
+        return unrolled_log_odds, self.inference.steps
 
     def numbers_per_clip(self, params: Parameters) -> int:
         """As many as the method of inference keeps."""

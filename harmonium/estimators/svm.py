@@ -19,7 +19,7 @@ from harmonium.estimators.linear import LinearParams, LinearTagger
 from harmonium.estimators.model_files import typed_array
 from harmonium.estimators.tables import Table, in_blocks
 from harmonium.estimators.targets import Targets, base_log_odds, is_soft
-from harmonium.estimators.validation import matching_thresholds
+from harmonium.estimators.thresholds import decision_thresholds
 from harmonium.parameters import ClassWeight, Count, Jobs, Seed, estimator, parameter
 from harmonium.scikit_learn import Interval
 
@@ -133,6 +133,11 @@ class SVMTagger(LinearTagger):
             others, the choice does not depend on the weights.
         """
         self._validate_params()
+        if self.decisions == "precision":
+            raise DataError(
+                "decisions='precision' needs probabilities, which an SVM does not have. Use 'f1' "
+                "or 'prevalence', or another model."
+            )
         rng = random_generator(self.random_state)
         X, targets, ranks = self._read_with_counts(X, y, counts, rng)
         validation = None if eval_set is None else self._read_eval_set(eval_set, targets)
@@ -205,9 +210,10 @@ class SVMTagger(LinearTagger):
         self._params = LinearParams(W=W.astype(np.float32), d=d.astype(np.float32))
 
     def _matching_thresholds(self, X: Numbers, Y: Floats, weights: Floats | None) -> Doubles:
-        """What as many clips exceed as have the tag; found for σ(score), which is from 0 to 1."""
+        """As ``decisions`` says; found for σ(score), which is from 0 to 1."""
         scores = in_blocks(self._scores, self._scaled(X))
-        return logit(matching_thresholds(Y, expit(scores.astype(np.float64)), weights))
+        P = expit(scores.astype(np.float64))
+        return logit(decision_thresholds(self.decisions, self.precision, Y, P, weights))
 
     def _learnt(self) -> tuple[Arrays, dict[str, Any]]:
         arrays, about = super()._learnt()

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, TypeAlias
 import numpy as np
 from scipy.sparse import issparse
 
-from harmonium.arrays import Floats, Mask, Places
+from harmonium.arrays import Floats, Ids, Mask, Places
 
 LARGE = 2**30  # tables above this many bytes are read in blocks instead of being copied
 BLOCK = 2**24  # numbers in one block of a table
@@ -99,6 +99,7 @@ class LabelledClips:
     X: Table  # (N, D); rows of a sparse matrix stay sparse
     Y: Floats  # (N, C): 0, 1, a probability between, or NaN
     weights: Floats | None = None  # what labels count, (N, 1) or (N, C); None: alike
+    groups: Ids | None = None  # (N,), such as the artist; None: each clip is a group
 
     def __len__(self) -> int:
         return len(self.X)
@@ -106,7 +107,10 @@ class LabelledClips:
     def take(self, rows: Places) -> "LabelledClips":
         """Some of the clips."""
         return LabelledClips(
-            X=_taken(self.X, rows), Y=self.Y[rows], weights=_weights_of(self.weights, rows)
+            X=_taken(self.X, rows),
+            Y=self.Y[rows],
+            weights=_some(self.weights, rows),
+            groups=_some(self.groups, rows),
         )
 
 
@@ -117,6 +121,7 @@ class ClipTable:
     X: Table  # (N, D)
     Y: Table  # (N, C)
     weights: Floats | None = None  # as above
+    groups: Ids | None = None
 
     def __len__(self) -> int:
         return len(self.X)
@@ -126,24 +131,28 @@ class ClipTable:
         return ClipTable(
             X=_taken(self.X, rows),
             Y=_taken(self.Y, rows),
-            weights=_weights_of(self.weights, rows),
+            weights=_some(self.weights, rows),
+            groups=_some(self.groups, rows),
         )
 
     def read(self, at_most: int) -> LabelledClips:
         """A random sample of at most this many clips."""
         if len(self) <= at_most:
-            return LabelledClips(X=_read(self.X), Y=self.Y[:], weights=self.weights)
+            return LabelledClips(
+                X=_read(self.X), Y=self.Y[:], weights=self.weights, groups=self.groups
+            )
         sample = np.random.default_rng(0).permutation(len(self))[:at_most]
         sample = np.sort(sample)
         return LabelledClips(
             X=_read(_taken(self.X, sample)),
             Y=self.Y[sample],
-            weights=_weights_of(self.weights, sample),
+            weights=_some(self.weights, sample),
+            groups=_some(self.groups, sample),
         )
 
 
-def _weights_of(weights: Floats | None, rows: Places) -> Floats | None:
-    return None if weights is None else weights[rows]
+def _some(array: Any, rows: Places | slice) -> Any:
+    return None if array is None else array[rows]
 
 
 def _read(table: Table) -> Table:
@@ -159,9 +168,7 @@ def in_blocks(function: Callable[..., Any], X: Table, *others: Any) -> Any:
         return function(X, *others)
     parts = []
     for rows in slices(X):
-        parts.append(
-            function(X[rows], *(None if other is None else other[rows] for other in others))
-        )
+        parts.append(function(X[rows], *(_some(other, rows) for other in others)))
     return _joined(parts)
 
 

@@ -90,7 +90,7 @@ def test_scikit_learn_check_of_networks(estimator, check):
 @pytest.mark.parametrize("model", PROBABLE, ids=lambda model: type(model).__name__)
 def test_the_thresholds_are_the_only_reason_for_the_exceptions(model, monkeypatch):
     monkeypatch.setattr(
-        "harmonium.estimators.classifier.matching_thresholds", lambda Y, P, weights: 0.5 + 0 * P[0]
+        "harmonium.estimators.thresholds.matching_thresholds", lambda Y, P, weights: 0.5 + 0 * P[0]
     )
     for name, reason in exceptions(model).items():
         if reason == LEARNT_THRESHOLDS:
