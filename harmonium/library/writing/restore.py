@@ -251,7 +251,9 @@ class _Restoration:
             return file.path
         if any(states.get(path) is FileState.CHANGED for path in known):
             return None  # it may be that one; the rest sound different
-        return next((path for path in as_before if last[path] is not None), None)
+        # Perhaps it was restored at its own path, and moved after that.
+        is_restored = self._last_write(file, file.path) is not None
+        return next((path for path in as_before if is_restored or last[path] is not None), None)
 
     def _changed_at(
         self, file: _File, known: dict[str, Track], states: dict[str, FileState]

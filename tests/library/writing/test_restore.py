@@ -147,6 +147,24 @@ def test_a_file_that_was_moved_is_found(written, library, tmp_path):
     assert new.read_bytes() == tagged("flac")
 
 
+def test_a_file_that_an_undo_of_a_later_write_restored_before_it_was_moved(
+    written, library, changed, tmp_path
+):
+    write = library.writer.last_change().id
+    undoing = library.undo(write).change
+    again = library.write(precision=None).change
+    library.undo(undoing)  # a redo, which finds the files as written
+    library.undo(again)
+    assert library.changes.get(write).undone_by is None
+    new = tmp_path / "elsewhere.flac"
+    shutil.move(written["flac"], new)
+    library.tracks.put([Track(str(new), sound=library.track("#2").sound)])
+    report = library.undo(write)
+    assert report.complete, report
+    assert report.files_restored == 0
+    assert new.read_bytes() == tagged("flac")
+
+
 def test_a_file_that_is_gone_is_named_with_a_way_to_find_it(written, library, changed):
     written["mp3"].rename(written["mp3"].with_name("elsewhere"))
     report = library.undo()
