@@ -101,7 +101,8 @@ def test_every_recipe_has_arms(path):
 
 def test_every_experiment_has_a_small_version():
     large = {path.name for path in RECIPES.glob("*.toml")} - {"models.toml"}
-    assert large == {path.name for path in (RECIPES / "small").glob("*.toml")}
+    small = {path.name for path in (RECIPES / "small").glob("*.toml")}
+    assert small - {"smoothed-examples.toml"} == large  # it is about small collections
 
 
 def trainings(recipe, model):
