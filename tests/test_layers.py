@@ -23,6 +23,7 @@ ALLOWED = {
     "estimators": {"data", "rbm", "evaluation"},
     "experiments": {"engine", "data", "synthetic", "audio", "estimators", "evaluation"},
     "library": {"engine", "data", "audio", "rbm", "estimators", "evaluation"},
+    "plots": {"estimators", "evaluation"},
     "demo": {"engine", "data", "synthetic", "audio", "estimators", "evaluation", "library"},
     "web": {"engine", "data", "audio", "library", "connect"},
     "connect": {"engine", "data", "audio", "library"},

@@ -1,18 +1,17 @@
 """How features are scaled before a model sees them: learnt from the training clips, and stored.
 
-NumPy and SciPy are enough to import this, and to scale.
+NumPy is enough to import this, and to scale.
 """
 
 from collections.abc import Callable, Mapping
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
-from scipy.sparse import issparse
 
 from harmonium.arrays import Arrays, Doubles, Floats, Numbers
 from harmonium.errors import DataError
 from harmonium.estimators.model_files import finite_array
-from harmonium.estimators.tables import blocks
+from harmonium.estimators.tables import blocks, is_sparse
 
 ScaleFeatures = Literal["auto", "standard", "quantile", "idf", "none"]
 
@@ -56,7 +55,7 @@ class Scaling(NamedTuple):
         result = np.empty(X.shape, np.float32)
         first = 0
         for block in blocks(X):  # all of it in double precision would take four times the memory
-            dense = block.toarray() if issparse(block) else block
+            dense = block.toarray() if is_sparse(block) else block
             scaled = (self.mapped(dense) - self.mean) / self.scale
             self._refuse_extreme(scaled, dense, first)
             if self.unit_norm:
@@ -142,7 +141,7 @@ def scaling_of(X: Any, kind: ScaleFeatures, weights: Doubles | None = None) -> S
     of_rows = np.ones(len(rows)) if weights is None else weights[rows]
     if kind == "idf" or (kind == "auto" and are_words(sample)):
         return _by_rarity(sample, of_rows)
-    if issparse(sample):
+    if is_sparse(sample):
         sample = sample[: max(2, MAX_DENSE // n_features)].toarray()
     sample = sample.astype(np.float64)
     if kind == "auto":
@@ -154,7 +153,7 @@ def scaling_of(X: Any, kind: ScaleFeatures, weights: Doubles | None = None) -> S
 
 def are_words(X: Any) -> bool:
     """Whether most numbers are 0 and none is negative; X may be sparse."""
-    values = X.data if issparse(X) else X
+    values = X.data if is_sparse(X) else X
     share_of_zeros = 1 - np.count_nonzero(values) / (X.shape[0] * X.shape[1])
     return bool(share_of_zeros > MOSTLY_ZERO and values.min(initial=0.0) >= 0)
 
@@ -184,7 +183,7 @@ def standardising(X: Any, weights: Doubles | None = None) -> Scaling:
     unit, and how much one step changes it, do not grow with the number of features.
     """
 
-    if issparse(X):
+    if is_sparse(X):
         return _standardising_sparse(X, weights)
 
     def mean_of(function: Callable[[Doubles], Doubles]) -> Doubles:

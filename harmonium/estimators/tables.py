@@ -1,6 +1,6 @@
 """Tables of clips that may be too large to copy: they are read in blocks, or a few rows at a time.
 
-NumPy and SciPy are enough to import this.
+NumPy is enough to import this.
 """
 
 from collections.abc import Callable, Iterator
@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
-from scipy.sparse import issparse
 
 from harmonium.arrays import Floats, Ids, Mask, Places
 
@@ -17,15 +16,20 @@ BLOCK = 2**24  # numbers in one block of a table
 SPARSE_BLOCK = 2**22  # numbers of a sparse table that are dense at a time
 
 
+def is_sparse(table: Any) -> bool:
+    """Whether this is a sparse matrix in CSR form; importing SciPy to ask would take long."""
+    return hasattr(table, "indptr")
+
+
 def is_large(table: Any) -> bool:
     """Whether to read a table in blocks."""
-    return not issparse(table) and table.nbytes > LARGE
+    return not is_sparse(table) and table.nbytes > LARGE
 
 
 def slices(table: Any) -> Iterator[slice]:
     """The blocks of a table (N, D); a small dense table is one block."""
-    is_sparse = issparse(table) or isinstance(table, SparseRows)
-    size = max(1, (SPARSE_BLOCK if is_sparse else BLOCK) // max(table.shape[1], 1))
+    becomes_dense = is_sparse(table) or isinstance(table, SparseRows)
+    size = max(1, (SPARSE_BLOCK if becomes_dense else BLOCK) // max(table.shape[1], 1))
     for first in range(0, table.shape[0], size):
         yield slice(first, first + size)
 
