@@ -194,7 +194,8 @@ def import_from_beets(
     try:
         from beets import config
 
-        path, folder = path or config["library"].as_filename(), config["directory"].as_filename()
+        path = path or config["library"].as_filename()
+        folder = config["directory"].as_filename()
     except ImportError:
         if path is None:
             raise DataError(
@@ -205,7 +206,8 @@ def import_from_beets(
     for item in _read_items(Path(path).expanduser()):
         whole = str(Path(folder, item["path"]))  # newer beets store only its end
         place = readable(whole if library.tracks.find(whole) else item["path"])
-        values, given = _values(item), {normalise_tag(tag): tag for tag in item[GIVEN]}
+        values = _values(item)
+        given = {normalise_tag(tag): tag for tag in item[GIVEN]}
         for name in ("genre", "mood", "grouping"):
             tags = values[name] if name in LISTS else tags_in_comment(values[name])
             new = [tag for tag in tags if normalise_tag(tag) not in given]

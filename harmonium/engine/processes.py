@@ -43,7 +43,8 @@ ONE_THREAD = dict.fromkeys(
 )
 XLA_ONE_THREAD = "--xla_cpu_multi_thread_eigen=false"
 
-M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3  # from glibc's malloc.h
+M_TRIM_THRESHOLD = -1  # both from glibc's malloc.h
+M_MMAP_THRESHOLD = -3
 
 
 class Worker:

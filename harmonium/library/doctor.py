@@ -232,9 +232,11 @@ def _is_near(one: str, other: str) -> bool:
     if min(len(a), len(b)) < MIN_LENGTH:
         return False
     while a and b and a[0] == b[0]:
-        a, b = a[1:], b[1:]
+        a = a[1:]
+        b = b[1:]
     while a and b and a[-1] == b[-1]:
-        a, b = a[:-1], b[:-1]
+        a = a[:-1]
+        b = b[:-1]
     if len(a) <= 1 and len(b) <= 1:  # one letter added, missing or changed: 1980s is not 1990s
         return not (a + b).isdigit()
     return len(a) == len(b) == 2 and a == b[::-1]  # two letters swapped

@@ -26,8 +26,10 @@ def forget(library: Library, ids: Sequence[int]) -> int | None:
     with library.begin():
         number = library.changes.begin("forget", f"{named_tracks(tracks)} removed from the library")
         library.opinions.end_tracks([track.id for track in tracks], change=number)
-        new = [library.changes.set_value(number, TRACK_STATE, one.id, FORGOTTEN) for one in tracks]
-        if not any(new):
+        n_new = 0
+        for track in tracks:
+            n_new += library.changes.set_value(number, TRACK_STATE, track.id, FORGOTTEN)
+        if not n_new:
             library.changes.drop(number)
             return None
     return number
@@ -51,13 +53,16 @@ class RenamedTag:
 def rename_tag(library: Library, old: str, new: str) -> RenamedTag:
     """Rename a tag; if the new name is a tag already, the two are merged."""
     # People's tags and the models follow, and so does what is imported later.
-    table, new = library.snapshot().tags, storable(new)
-    before, after = table.find(old), normalise_tag(new)
+    table = library.snapshot().tags
+    new = storable(new)
+    before = table.find(old)
+    after = normalise_tag(new)
     if not after:
         raise DataError(f"The new name of a tag must have letters or digits, got {new!r}.")
     if before.name == after:
         raise DataError(f"{old!r} and {new!r} are two spellings of one tag, {after!r}.")
-    merged, kinds = after in table, table.facts.kinds
+    merged = after in table
+    kinds = table.facts.kinds
     verb = "merged into" if merged else "renamed to"
     with library.begin():
         number = library.changes.begin("rename", f"{before.name} {verb} {after}")

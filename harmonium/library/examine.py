@@ -48,7 +48,8 @@ def examine_all(paths: Iterable[str], reader: Reader) -> Iterator[Track]:
         tracks: dict[str, Track] = {}
         for _ in batch:
             outcome = reader.next()
-            path, reason = outcome.task, reason_of(outcome)
+            path = outcome.task
+            reason = reason_of(outcome)
             if outcome.result is not None:
                 tracks[path] = outcome.result
             elif reason.startswith(STOPPED):

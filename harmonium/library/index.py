@@ -303,7 +303,7 @@ class _Run:
     def note_missing(self, places: _Places) -> None:
         """Mark tracks as missing, and forget copies that are gone."""
         searched = [*places.folders, *places.gone]
-        found = set(places.files)
+        files = set(places.files)
 
         def was_searched(path: str) -> bool:
             is_inside = path in searched or is_below(path, searched)
@@ -311,7 +311,7 @@ class _Run:
 
         def is_gone(path: str) -> bool:
             # A file whose path is too long for the system was found, and does not seem to exist.
-            return path not in found and not os.path.lexists(path)
+            return path not in files and not os.path.lexists(path)
 
         missing = []
         for track in self.known.by_id.values():
@@ -322,7 +322,7 @@ class _Run:
         self.library.tracks.set_state([track.id for track in missing], "missing")
         self.report.missing += [track.path for track in missing]
         self.library.tracks.drop_copies(
-            path for path in self.known.copies if path not in found and was_searched(path)
+            path for path in self.known.copies if path not in files and was_searched(path)
         )
 
     def _report_copies(self, paths: list[str]) -> None:

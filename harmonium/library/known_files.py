@@ -24,9 +24,9 @@ class FileKind(Enum):
     NEW = "at an unknown path: to be read"
 
 
-def same_file(one: Track, other: Track) -> bool:
+def same_file(track: Track, other: Track) -> bool:
     """Whether size and time are the same: the file counts as unchanged."""
-    return (one.size, one.modified) == (other.size, other.modified)
+    return (track.size, track.modified) == (other.size, other.modified)
 
 
 class KnownFiles:

@@ -187,7 +187,8 @@ def read_range(text: str) -> Range:
     if not least + most:
         raise invalid
     try:
-        low, high = np.float32(least or 0), np.float32(most or 1)
+        low = np.float32(least or 0)
+        high = np.float32(most or 1)
     except ValueError:
         raise invalid from None
     if not 0 <= low <= high <= 1:

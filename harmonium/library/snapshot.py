@@ -150,7 +150,8 @@ class _part(Generic[T]):
     """
 
     def __init__(self, work: Callable[["Snapshot"], T]) -> None:
-        self._work, self.__doc__ = work, work.__doc__
+        self._work = work
+        self.__doc__ = work.__doc__
 
     def __set_name__(self, owner: type, name: str) -> None:
         self._name = name
@@ -171,7 +172,9 @@ class Snapshot:
     """One state of a library; threads may share it."""
 
     def __init__(self, library: Library, version: LibraryVersion, model_id: int | None) -> None:
-        self.library, self.version, self.model_id = library, version, model_id
+        self.library = library
+        self.version = version
+        self.model_id = model_id
         self.model = NO_MODEL if model_id is None else library.models.get(model_id, whole=False)
         self._lock = threading.RLock()
         self._results: OrderedDict[Question, Ranking] = OrderedDict()
@@ -408,7 +411,8 @@ class Snapshot:
             rule = f"A path or a smooth order must have 2 to {MAX_STOPS} tracks (-n)"
             raise DataError(f"{rule}, got {question.stops}.")
         table = self.tags.only(question.owner)
-        start, end = question.start, question.end
+        start = question.start
+        end = question.end
         if start is None and end is None:
             return self._smooth_order(ranking, table, question.stops)
         if start is None or end is None or start == end or (question.like or question.order):
@@ -447,7 +451,8 @@ class Snapshot:
 
     def _ranked(self, question: Question, present: Ids | None = None) -> Ranking:
         """The tracks among ``present`` that match a query; None: among all."""
-        text, order = question.text.strip(), question.order
+        text = question.text.strip()
+        order = question.order
         _check_order(question)
         query = None
         if text:
@@ -644,7 +649,9 @@ class Holding:
     @classmethod
     def of(cls, snapshot: Snapshot) -> "Holding":
         """That of a state of a library."""
-        ids, verdicts, table = snapshot.ids, snapshot.verdicts, snapshot.tags
+        ids = snapshot.ids
+        verdicts = snapshot.verdicts
+        table = snapshot.tags
         predicted, known = places_in(snapshot.predictions.ids, ids)
         judged, present = places_in(ids, verdicts.tracks)
         yes = verdicts.holds & present

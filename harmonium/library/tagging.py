@@ -126,7 +126,8 @@ def tags_over_time(
     path = _music_files(library, [named])[0]
     asked = None if tag is None else [tagger.place(tag)]
     track = None if library is None else library.tracks.find(absolute_path(path))
-    extractor, key = extractor_named(tagger.extractor), track.sound if track else ""
+    extractor = extractor_named(tagger.extractor)
+    key = track.sound if track else ""
     times, X = features_over_time(
         file or path, extractor, cache=user_cache_folder(), key=key, progress=progress
     )
@@ -222,7 +223,8 @@ def read_known(text: str, tagger: Tagger) -> dict[str, bool]:
     """Tag → whether it holds, from a text such as "rock, guitar, -live"; a minus rejects a tag."""
     known: dict[str, bool] = {}
     for part in filter(None, (part.strip() for part in text.split(","))):
-        name, holds = tagger.tags[tagger.place(part.removeprefix("-"))], not part.startswith("-")
+        name = tagger.tags[tagger.place(part.removeprefix("-"))]
+        holds = not part.startswith("-")
         if known.setdefault(name, holds) != holds:
             raise DataError(f"The tag {name!r} cannot be both present and absent.")
     return known

@@ -346,7 +346,8 @@ def _positions(J: Doubles) -> Doubles:
 
         perplexity = min(15.0, (n - 1) / 3)
         at = TSNE(init="pca", perplexity=perplexity, random_state=0).fit_transform(profile)
-    low, high = at.min(axis=0), at.max(axis=0)
+    low = at.min(axis=0)
+    high = at.max(axis=0)
     return (at - low) / np.maximum(high - low, 1e-9)
 
 

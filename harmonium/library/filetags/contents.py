@@ -215,10 +215,10 @@ class FileTags:
 
 
 def _values_at(values: Edits, places: Iterable[str]) -> Values:
-    found: dict[str, None] = {}
+    values_there: dict[str, None] = {}
     for place in places:
-        found |= dict.fromkeys(values.get(place, ()))
-    return tuple(found)
+        values_there |= dict.fromkeys(values.get(place, ()))
+    return tuple(values_there)
 
 
 def _scores(texts: Iterable[str]) -> dict[str, float]:

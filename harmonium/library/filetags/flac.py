@@ -96,7 +96,7 @@ FLAC = Flac()
 def _head_of(file: BinaryIO) -> Head:
     start = leading_tags(file) + len(_MARK)
     end = start
-    found: list[Block] = []
+    blocks: list[Block] = []
     is_last = False
     while not is_last:
         header = read_at(file, end, _HEADER)
@@ -105,11 +105,11 @@ def _head_of(file: BinaryIO) -> Head:
         if len(header) < _HEADER or len(data) < length:
             raise FileProblem("its header is cut short")
         is_last = bool(header[0] & _LAST)
-        found.append(Block(kind=header[0] & ~_LAST, data=data))
+        blocks.append(Block(kind=header[0] & ~_LAST, data=data))
         end += _HEADER + length
-    if found[0].kind != _STREAMINFO or len(found[0].data) < 34:
+    if blocks[0].kind != _STREAMINFO or len(blocks[0].data) < 34:
         raise FileProblem("its first block is not a valid STREAMINFO")
-    return Head(start=start, blocks=found, end=end)
+    return Head(start=start, blocks=blocks, end=end)
 
 
 def _render(kept: list[Block], room: int) -> bytes:

@@ -364,7 +364,8 @@ def parse_tag(data: bytes) -> Id3Tag:
     if version == 4 and rest.strip(b"\0"):
         plain_frames, plain_rest = _frames_of(body, version, int.from_bytes)
         if len(plain_frames) > len(frames):
-            frames, rest = plain_frames, plain_rest
+            frames = plain_frames
+            rest = plain_rest
             plain_sizes = True
     return Id3Tag(
         version=version,

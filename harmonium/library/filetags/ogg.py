@@ -76,7 +76,8 @@ class Ogg(VorbisFormat):
                 return
             lacing = read_at(file, start + _PAGE_HEADER, head[26])
             body = read_at(file, start + _PAGE_HEADER + len(lacing), sum(lacing))
-            position, stream = head[6:14], head[14:18]
+            position = head[6:14]
+            stream = head[14:18]
             if head[5] & _FIRST_PAGE:
                 n_packets[stream] = 0
             if position not in (bytes(8), b"\xff" * 8):  # pages of sound keep their boundaries
@@ -109,15 +110,15 @@ class Ogg(VorbisFormat):
     def _comment_pages(self, file: BinaryIO) -> list[OggPage]:
         """The pages of the second packet of the first stream of this codec."""
         serial = None
-        found: list[OggPage] = []
+        pages: list[OggPage] = []
         for page in _pages(file):
             if serial is None:
                 if page.first and page.packets and page.packets[0].startswith(self.first):
                     serial = page.serial
             elif page.serial == serial:
-                found.append(page)
+                pages.append(page)
                 if page.complete or len(page.packets) > 1:
-                    return found
+                    return pages
         raise FileProblem("it ends before its comments do")
 
 

@@ -67,7 +67,7 @@ class FileChange:
 
     def to_dict(self) -> dict[str, Any]:
         """For JSON."""
-        return asdict(self) | {"left_out": [one._asdict() for one in self.left_out]}
+        return asdict(self) | {"left_out": [tag._asdict() for tag in self.left_out]}
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:

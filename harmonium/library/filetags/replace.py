@@ -80,7 +80,8 @@ def replace_file(
             known = set() if swept is None else swept
             part, new = stack.enter_context(_part(place, known))  # now nobody else replaces it
             old = stack.enter_context(open_file(place))
-            status, before = os.fstat(old.fileno()), content_digest(old)
+            status = os.fstat(old.fileno())
+            before = content_digest(old)
             result = produce(old, new, before)
             if result is None:
                 _discard(part, new)
@@ -154,8 +155,8 @@ def problems_of(paths: Sequence[str], check: Callable[[str], None]) -> dict[str,
     # A network drive takes a millisecond for each file, but can answer many questions at once.
     chunks = [paths[first : first + _CHUNK] for first in range(_CHUNK, len(paths), _CHUNK)]
     with ThreadPoolExecutor(_THREADS) as pool:
-        for found in pool.map(look, chunks):
-            problems |= found
+        for its_problems in pool.map(look, chunks):
+            problems |= its_problems
     return problems
 
 
@@ -294,9 +295,11 @@ Steps: TypeAlias = tuple[tuple[int, int], ...]
 
 def difference(old: BinaryIO, new: BinaryIO) -> tuple[Steps, bytes]:
     """(steps, the bytes that ``new`` lacks) with which `patch` writes ``old``, given ``new``."""
-    n_old, n_new = size_of(old), size_of(new)
+    n_old = size_of(old)
+    n_new = size_of(new)
     tail = _agreeing(old, n_old, new, n_new, min(n_old, n_new), back=True)
-    n_old, n_new = n_old - tail, n_new - tail
+    n_old = n_old - tail
+    n_new = n_new - tail
     steps: list[tuple[int, int]] = []
     literal = bytearray()
 
@@ -305,13 +308,13 @@ def difference(old: BinaryIO, new: BinaryIO) -> tuple[Steps, bytes]:
         """Where each word around a part of the new file is; a part is half a window."""
         first = max(0, part * WINDOW // 2 - WINDOW)
         data = read_at(new, first, min(first + 5 * WINDOW // 2, n_new) - first)
-        found: dict[bytes, int] = {}
+        places: dict[bytes, int] = {}
         for start in range(0, len(data) - WORD + 1, WORD):
             word = data[start : start + WORD]
             # Padding is everywhere and marks no place; it costs nothing once compressed.
             if word.count(word[0]) < WORD:
-                found.setdefault(word, first + start)
-        return found
+                places.setdefault(word, first + start)
+        return places
 
     def meet_again(here: int, there: int) -> tuple[int, int]:
         """(bytes of the old file that the new one lacks, the place in the new one after them)"""
@@ -323,15 +326,17 @@ def difference(old: BinaryIO, new: BinaryIO) -> tuple[Steps, bytes]:
         ahead = read_at(old, here, min(WINDOW, n_old - here))
         around = words(2 * there // WINDOW)
         for k in range(len(ahead) - WORD + 1):
-            if (found := around.get(ahead[k : k + WORD])) is not None:
-                return k, found
+            place = around.get(ahead[k : k + WORD])
+            if place is not None:
+                return k, place
         return len(ahead), there
 
     here = there = 0
     while here < n_old:
         same = _agreeing(old, here, new, there, min(n_old - here, n_new - there))
         steps += [(there, same)] if same else []
-        here, there = here + same, there + same
+        here = here + same
+        there = there + same
         if here < n_old:
             skipped, there = meet_again(here, there)
             literal += read_at(old, here, skipped)

@@ -25,9 +25,8 @@ from harmonium.library.store.schema import EXTRACTOR
 
 BUILTIN_FILE = Path(__file__).parents[1] / "builtin" / "model.safetensors"
 BUILTIN = "shipped"  # what the built-in model is called in libraries, and its report in the file
-PART, PLACES = "shipped.model", "shipped.places"
-"""The arrays of a library's own model that hold the built-in one's file, and where in the
-vocabulary its tags are."""
+PART = "shipped.model"  # array of a library's own model: the built-in model's file
+PLACES = "shipped.places"  # and where its tags are in the vocabulary
 FEATURE = "feature"  # the kind of audio features; people's tags of these names are moods
 SPOKEN = ("comedy", "comedy/spoken", "spoken word")  # genres that may not be music
 

@@ -40,12 +40,12 @@ class Gains(NamedTuple):
             columns.append(vectors.T @ refinement.weights[known] * SOUND_DEVIATION**2)
         W = np.stack(columns, axis=1).astype(np.float32)
         bias = np.array([refinement.bias for refinement in refinements], np.float32)
-        return cls(refinements, W, bias)
+        return cls(refinements=refinements, W=W, bias=bias)
 
     @property
     def places(self) -> list[int]:
         """The tags' places in the model's vocabulary; 0 if the model has no say."""
-        return [one.place if one.has_model else 0 for one in self.refinements]
+        return [refinement.place if refinement.has_model else 0 for refinement in self.refinements]
 
     def added(self, P: Floats, vectors: NDArray[np.int8]) -> Floats:
         """The tags' probabilities (n, n_tags), from the model's at `places`."""
@@ -53,7 +53,7 @@ class Gains(NamedTuple):
         for start in range(0, len(vectors), PAGE):  # all as floats would not fit the cache
             page = vectors[start : start + PAGE].astype(np.float32)
             gained[start : start + PAGE] = page @ (self.W / np.float32(FULL))
-        has_model = np.array([one.has_model for one in self.refinements])
+        has_model = np.array([refinement.has_model for refinement in self.refinements])
         odds = np.where(has_model, log_odds(P), np.float32(0)) + (gained + self.bias)
         return logistic.sigmoid(odds).astype(np.float32)
 
@@ -69,4 +69,7 @@ def refined_columns(
     known = sounds.rows(ids)
     vectors = sounds.vectors[np.searchsorted(sounds.ids, ids[known])]
     probabilities = gains.added(P[known], vectors)
-    return {one.place: (ids[known], probabilities[:, i]) for i, one in enumerate(refinements)}
+    columns = {}
+    for i, refinement in enumerate(refinements):
+        columns[refinement.place] = (ids[known], probabilities[:, i])
+    return columns

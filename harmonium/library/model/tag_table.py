@@ -189,7 +189,8 @@ class Tag:
         reason = self._never_written()
         if reason is not None or self.threshold is None:
             return WriteDecision(reason=reason or NotWritten.NOT_LEARNT)
-        evidence, curve = self.evidence, self.curve
+        evidence = self.evidence
+        curve = self.curve
         usual: float | None = self.threshold
         if evidence is not None and self.column is not None and not evidence.is_sure(self.column):
             usual = None
@@ -467,7 +468,8 @@ class TagTable:
     @cached_property
     def synonyms(self) -> Mapping[str, str]:
         """Another word → its tag, without words that people use alongside it: those are two."""
-        used, renamed = self.facts.used, self.facts.renamed
+        used = self.facts.used
+        renamed = self.facts.renamed
         return {
             word: tag
             for word, tag in self.aliases.items()

@@ -84,7 +84,8 @@ class Tagger:
         self._known: ModelReport | None = None  # the built-in model's report
         if PART in self.arrays:
             known = model_of_file(self.arrays[PART].tobytes(), stored.extractor)
-            self._builtin, self._known = ModelFile(known.bytes), known.report
+            self._builtin = ModelFile(known.bytes)
+            self._known = known.report
             self._at = self.arrays[PLACES]
         elif BUILTIN in self._own.about:
             self._known = stored.report
@@ -197,7 +198,8 @@ class Tagger:
         P[:, self._at] = others
         own = self._own.probabilities(inputs, observed[:, :n])
         shared = np.flatnonzero(self._at < n)
-        at, weight = self._at[shared], self.arrays["own_weight"].astype(np.float32)
+        at = self._at[shared]
+        weight = self.arrays["own_weight"].astype(np.float32)
         mixed = mix(own[:, at], others[:, shared], weight[at])
         P[:, :n] = own
         P[:, at] = np.where(np.isnan(observed[:, at]), mixed, observed[:, at])

@@ -13,7 +13,8 @@ from harmonium.library.model.odds import MIN_PROBABILITY
 from harmonium.rbm.forward import PlainRBM, hidden_given_tags
 
 WORDS_FILE = BUILTIN_FILE.with_name("words.safetensors")  # under its own licence
-GAIN_STEPS, NO_GAIN = 16, -128  # gains of log-odds in a byte: steps of 1/16, and none known
+GAIN_STEPS = 16  # steps for 1 of log-odds: a gain is stored in a byte
+NO_GAIN = -128  # in place of an unknown gain
 
 
 class Words(NamedTuple):

@@ -134,7 +134,8 @@ def rank(
     else:
         ids, similarity = similarities(snapshot, table, like, predictions.ids)
         others = ids != like
-        ids, similarity = ids[others], similarity[others]
+        ids = ids[others]
+        similarity = similarity[others]
 
     rows, is_tagged = places_in(predictions.ids, ids)
     steps = {

@@ -33,7 +33,9 @@ from harmonium.library.store.values import (
     to_datetime,
 )
 
-TRACK_STATE, MODEL_TAG, SETTING = "track", "model", "setting"
+TRACK_STATE = "track"
+MODEL_TAG = "model"
+SETTING = "setting"
 """The kinds of values. The key is a track's number, a model's number and a place in its vocabulary
 ("3:17"), or a setting's name."""
 
@@ -171,10 +173,10 @@ class Changes(LibraryPart):
 
     def get(self, change_id: int) -> Change:
         """The change with this number, or a LibraryError."""
-        found = self._changes(sa.select(change).where(change.c.id == int(change_id)))
-        if not found:
+        changes = self._changes(sa.select(change).where(change.c.id == int(change_id)))
+        if not changes:
             raise NotInLibraryError(f"There is no change {change_id} in the library.")
-        return found[0]
+        return changes[0]
 
     def _changes(self, query: sa.Select[Any]) -> Sequence[Change]:
         """The changes of a query, each with the last undo that undid, or would undo, a part."""

@@ -43,7 +43,8 @@ _MAX_DELAY = 0.05  # seconds between two attempts to begin to write
 _CACHE_KIB = 65_536
 _POOL: Any = {"max_overflow": 60, "pool_timeout": 10}  # a server has about 40 threads
 logging.getLogger("sqlalchemy.pool").setLevel(logging.CRITICAL)  # or Ctrl-C prints a traceback
-TRACKS, PREDICTIONS = "version_of_tracks", "version_of_predictions"
+TRACKS = "version_of_tracks"
+PREDICTIONS = "version_of_predictions"
 WITHDRAWN = "version_of_withdrawn_opinions"
 """The settings that count how often tracks and predictions have changed, and opinions ended."""
 

@@ -170,7 +170,8 @@ def _hints(kind: Any) -> dict[str, Any]:
 
 def _read_value(kind: Any, value: Any, name: str) -> Any:
     """A value of JSON as the type of a field; a ValueError if it has another one."""
-    origin, inner = get_origin(kind), get_args(kind)
+    origin = get_origin(kind)
+    inner = get_args(kind)
     if origin in (Union, types.UnionType):
         if value is None and type(None) in inner:
             return None

@@ -59,9 +59,13 @@ setting = _table(
     sa.Column("key", sa.Text, primary_key=True),
     sa.Column("value", sa.Text, nullable=False),  # JSON
 )
-FOLDERS, EXTRACTOR, GENRES = "folders", "extractor", "genres"
-"""The settings of the folders that were indexed, the key of the extractor, and the genre tree."""
-HIDDEN, RENAMED, KIND, SAVED = "hidden:", "renamed:", "kind:", "search:"
+FOLDERS = "folders"  # the setting of the folders that were indexed
+EXTRACTOR = "extractor"  # of the extractor's key
+GENRES = "genres"  # of the genre tree
+HIDDEN = "hidden:"
+RENAMED = "renamed:"
+KIND = "kind:"
+SAVED = "search:"
 """Prefixes of the settings of hidden tags, of renamed ones, of the kinds of tags, and of saved
 searches; the tag or the name follows. Each has a setting of its own, so that each can be undone."""
 

@@ -69,7 +69,8 @@ class Transactions:
     def reading(self) -> Iterator[None]:
         """Everything that this thread reads inside sees one state of the library."""
         with self.connect() as connection:
-            before, self._connections.reader = self._connections.reader, connection
+            before = self._connections.reader
+            self._connections.reader = connection
             try:
                 yield
             finally:

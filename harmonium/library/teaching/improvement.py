@@ -28,7 +28,8 @@ class Improvement(NamedTuple):
         """The same in words."""
         if not self.n:
             return "No answers yet that show what was learnt."
-        before, now = f"{self.right_before:,}", f"{self.right_now:,}"
+        before = f"{self.right_before:,}"
+        now = f"{self.right_now:,}"
         return (
             f"Of {counted(self.n, 'answer')}, the model as trained predicts {before} right; "
             f"after learning from the answers before each, {now}."
@@ -85,7 +86,8 @@ def _guesses(tag: _JudgedTag, since: int) -> Mask:
 
     As it was trained, and after learning from the answers before each.
     """
-    examples, V = tag.examples, tag.examples.vectors
+    examples = tag.examples
+    V = tag.examples.vectors
     chosen = np.flatnonzero(tag.is_judged & (tag.numbers >= since)).tolist()
     is_right = np.empty((len(chosen), 2), bool)
     for row, i in enumerate(chosen):

@@ -199,7 +199,8 @@ _LOG_ODDS = np.append(_LOG_ODDS, np.float32(-np.inf))  # for a track without a p
 
 def _varied(candidates: _Candidates, artists: NDArray[np.str_], n: int) -> list[int]:
     """The rows of up to n questions: greedily, the most doubtful one after the penalties."""
-    ids, tags = candidates.ids, candidates.tags
+    ids = candidates.ids
+    tags = candidates.tags
     score = candidates.doubt.astype(np.float64)
     chosen: list[int] = []
     while len(chosen) < n and len(score):

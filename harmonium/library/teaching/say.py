@@ -98,7 +98,8 @@ def _listed(accepted: Sequence[str], rejected: Sequence[str], withdrawn: Sequenc
 def read_said(words: Iterable[str]) -> tuple[list[str], list[str]]:
     """The accepted and the rejected tags in words such as "rock", "-live" or "rock, -live"."""
     text = ",".join(words).replace(";", ",")
-    accepted, rejected = [], []
+    accepted = []
+    rejected = []
     for part in text.split(","):
         tag = part.strip()
         if not tag.strip(" -"):

@@ -167,7 +167,8 @@ def expected_precision(snapshot: Snapshot, sources: TagSources) -> dict[str, flo
 
 def wanted_features(snapshot: Snapshot, ids: Sequence[int]) -> dict[int, dict[str, float]]:
     """Track → its audio features, for the tracks that are music."""
-    numbers, model = np.asarray(ids, np.int64), snapshot.model
+    numbers = np.asarray(ids, np.int64)
+    model = snapshot.model
     musical = musical_outputs(model.outputs, model.features)
     is_music = np.ones(len(numbers), bool)
     if musical.any():
