@@ -70,14 +70,14 @@ def import_file_tags(
     splitters = _splitters(library, values.values(), wanted, split)
     rows: list[tuple[int, str, str, str]] = []
     for track_id, values_of_track in values.items():
-        for tag, given in _tags_in_file(values_of_track, splitters, report).items():
+        for tag, cell in _tags_in_file(values_of_track, splitters, report).items():
             report.n_rows += 1
             if tag in own[track_id]:
                 report.n_own += 1
             elif len(tag) > MAX_TAG_LENGTH:
                 report.left_out[f"more than {MAX_TAG_LENGTH} characters"] += 1
             else:
-                rows.append((track_id, tag, given.spelling, given.field))
+                rows.append((track_id, tag, cell.spelling, cell.field))
     schema = {"track_id": pl.Int64, **dict.fromkeys(("tag", "spelling", "kind"), pl.String)}
     frame = pl.DataFrame(rows, schema=schema, orient="row").with_columns(person=pl.lit(person))
     report.n_matched = len(frame)
