@@ -15,7 +15,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 import polars as pl
 import sqlalchemy as sa
@@ -477,23 +477,37 @@ def _undo_opinions(connection: sa.Connection, number: int, by: int) -> tuple[int
 def standing(base: int, later: Iterable[int], undoes: Mapping[int, int | None]) -> int | None:
     """The change that made a triple what it is, after `base` and then `later` touched it.
 
-    None if `base` itself was undone. A change and its undo cancel out; undoing an undo puts back
-    what that had taken away.
+    None if what `base` did was undone. A change and its undo cancel out, and so do an undo and its
+    redo, whichever of the changes that do the same was named.
     """
-    stack = [base]
-    added = {base: base}  # change → what it put on the stack
-    taken = {}  # change → what it took from the stack
-    for number in sorted(later):
-        undone = undoes.get(number)
-        if undone in added and stack and stack[-1] == added[undone]:
-            taken[number] = stack.pop()
-        elif undone in taken:
-            added[number] = taken[undone]
-            stack.append(taken[undone])
+    first: dict[_Effect, int] = {}  # the first of these changes that has the effect
+    in_force: list[_Effect] = []
+    for number in (base, *sorted(later)):
+        effect = _effect_of(number, undoes)
+        first.setdefault(effect, number)
+        inverse = _Effect(change=effect.change, is_undone=not effect.is_undone)
+        if in_force and in_force[-1] == inverse:
+            in_force.pop()
         else:
-            added[number] = number
-            stack.append(number)
-    return stack[-1] if stack else None
+            in_force.append(effect)
+    return first[in_force[-1]] if in_force else None
+
+
+class _Effect(NamedTuple):
+    """What a change does to a triple: what a change that is no undo did, or the reverse."""
+
+    change: int
+    is_undone: bool
+
+
+def _effect_of(number: int, undoes: Mapping[int, int | None]) -> _Effect:
+    is_undone = False
+    undone = undoes.get(number)
+    while undone is not None:
+        number = undone
+        is_undone = not is_undone
+        undone = undoes.get(number)
+    return _Effect(change=number, is_undone=is_undone)
 
 
 def _keep_value(

@@ -212,10 +212,25 @@ def test_an_undo_that_is_undone_meanwhile_leaves_the_change_in_force(library):
         ([2, 3, 4], {3: 2, 4: 3}, 2),
         ([2, 3, 4, 5], {4: 3, 5: 2}, 1),
         ([2, 3], {2: 0}, 3),
+        ([2, 3], {1: 0, 2: -1, 0: -1, 3: 0}, 1),
+        ([2, 3], {2: 0, 3: 2}, 1),
     ],
 )
 def test_which_change_stands(later, undoes, expected):
     assert standing(1, later, undoes) == expected
+
+
+def test_an_undo_can_be_undone_after_another_redo_of_the_same_was_undone(library):
+    add_tracks(library, 1)
+    change = say(library, "bob", 1, ["a"])
+    undo = library.changes.undo(change).change
+    redo = library.changes.undo(undo).change
+    second_undo = library.changes.undo(redo).change
+    library.changes.undo(undo)  # redone again
+    library.changes.undo(change)  # and undone, by its first name
+    assert in_force(library) == {}
+    library.changes.undo(second_undo)
+    assert in_force(library) == {("bob", 1, "a"): 1}
 
 
 # Random histories against a plain model
