@@ -258,7 +258,8 @@ class History(RuleBasedStateMachine):
         old = self.path(which)
         names = [path.name for path in self.music.glob("*link*")]
         if len(names) < MAX_LINKS:
-            link = self.music / f"{'0' if first else 'z'}link{len(names)}.{old.rpartition('.')[2]}"
+            self.n_made += 1
+            link = self.music / f"{'0' if first else 'z'}link{self.n_made}.{old.rpartition('.')[2]}"
             link.symlink_to({"a song": old, "a folder": self.music, "itself": link}[to])
 
     @rule(which=NUMBER)

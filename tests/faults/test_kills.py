@@ -6,6 +6,7 @@ own that kill real processes; here each statement of the shorter commands is tri
 
 import gc
 import shutil
+from functools import partial
 
 import pytest
 import sqlalchemy as sa
@@ -15,13 +16,17 @@ from processes_in_tests import reports_of_killed
 
 from harmonium.library import Library
 from harmonium.library.edits import forget, hide_tags, rename_tag
-from harmonium.library.model.tagger import tag_library
+from harmonium.library.learning import fitting
+from harmonium.library.learning import train as train_module
+from harmonium.library.learning.examples import Hyperparameters
+from harmonium.library.model.tagger import Tagger, tag_library
 from harmonium.library.models import use_model
 from harmonium.library.store import database
 from harmonium.library.store.schema import metadata
 from harmonium.library.teaching.say import keep_said
 
 TIMES = {"at", "made_at", "added_at"}
+TRIED = (Hyperparameters(0.01, 0.1),)
 
 
 def content(place):
@@ -108,6 +113,36 @@ def test_what_can_be_computed_again_goes_on(whole, tmp_path, monkeypatch, work):
         now = content(place)
         for name in ("track", "opinion", "change", "model", "prediction", "refined_tag"):
             assert now[name] == after[name], (moment, name)
+
+
+def train(library):
+    use_model(library, library.train(use=False).id)
+
+
+@pytest.mark.parametrize("most", [3, pytest.param(30, marks=pytest.mark.long)])
+def test_training_stores_a_model_that_is_whole_or_none(whole, tmp_path, monkeypatch, most):
+    """The model in use stays until the new one is there; nothing that people said changes."""
+    monkeypatch.setattr(database, "SYNCHRONOUS", "OFF")
+    monkeypatch.setattr(train_module, "fit", partial(fitting.fit, to_try=TRIED, n_hidden=5))
+    place = tmp_path / "library.db"
+    shutil.copy(whole, place)
+    before = content(place)
+    total = run(place, train)
+    after = content(place)
+    assert len(after["model"]) == len(before["model"]) + 1
+    first = total - (total - 1) // most * (most - 1)  # the last statements store the model
+    for moment in range(first, total + 1, max(1, (total - 1) // most)):
+        shutil.copy(whole, place)
+        kill(place, train, moment)
+        left = content(place)
+        assert left["opinion"] == before["opinion"]
+        assert left["setting"] in (before["setting"], after["setting"])
+        with Library.open(place, create=False) as library:
+            assert Tagger(library.models.current()).tags
+            for model in library.models.list():
+                assert Tagger(library.models.get(model.id)).tags
+        run(place, train)
+        assert len(content(place)["model"]) == len(left["model"]) + 1
 
 
 @pytest.mark.long
