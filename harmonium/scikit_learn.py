@@ -87,6 +87,12 @@ if TYPE_CHECKING:
         def is_satisfied_by(self, val: Any) -> bool:
             """Whether a value is one of them."""
 
+    class HasMethods:
+        """Objects with some methods."""
+
+        def __init__(self, methods: list[str]) -> None:
+            """The names of the methods."""
+
     def available_if(check: Callable[[Any], bool]) -> Callable[[Function], Function]:
         """A method that exists only if the check holds."""
 
@@ -96,6 +102,7 @@ else:
     from sklearn.base import ClassNamePrefixFeaturesOutMixin as ClassNamePrefixFeaturesOutMixin
     from sklearn.base import OneToOneFeatureMixin as OneToOneFeatureMixin
     from sklearn.base import TransformerMixin as TransformerMixin
+    from sklearn.utils._param_validation import HasMethods as HasMethods
     from sklearn.utils._param_validation import Interval as Interval
     from sklearn.utils._param_validation import StrOptions as StrOptions
     from sklearn.utils.metaestimators import available_if as available_if

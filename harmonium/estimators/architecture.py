@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 import numpy as np
 
 from harmonium.arrays import Floats, Rng
-from harmonium.estimators.tables import ClipTable
+from harmonium.estimators.tables import ClipTable, Table
 
 if TYPE_CHECKING:
     from harmonium.rbm.descent import Penalty
@@ -67,6 +67,10 @@ class Architecture(ABC):
     @abstractmethod
     def log_odds(self) -> Predictor:
         """The log-odds of the tags as a function that JAX can differentiate."""
+
+    def inputs(self, X: Table) -> tuple[Table, Any]:
+        """u and a, what conditions the hidden units and the tags; None: nothing does the tags."""
+        return X, None
 
     def check(self, params: Parameters) -> None:  # noqa: B027  # most models can
         """Refuse, before training, a model that could not predict."""

@@ -163,13 +163,16 @@ class TagClassifier(ClassifierMixin, StoredEstimator, BaseEstimator):
 
     def _features(self, X: Any) -> Floats:
         """Checked and scaled features, (N, D), as an array."""
-        check_is_fitted(self)
-        return self._scaling(self._numbers(X, reset=False))
+        return self._feature_table(X)[:]
 
     def _feature_table(self, X: Any) -> Table:
         """The same, of which a sparse matrix is not made dense yet."""
         check_is_fitted(self)
-        return self._scaled(self._numbers(X, reset=False))
+        return self._inputs(self._numbers(X, reset=False))
+
+    def _inputs(self, X: Any) -> Table:
+        """What the model computes with, of checked features: they are scaled."""
+        return self._scaled(X)
 
     def _scaled(self, X: Any) -> Table:
         """Scaled features; those of a sparse matrix are scaled as they are read."""

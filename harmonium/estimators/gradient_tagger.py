@@ -206,7 +206,7 @@ class GradientTagger(EpochHistory, TagClassifier):
         if validation is None:
             folds = self._folds(labels, group_of_clip)
         rng = random_generator(self.random_state)
-        clips = self._clips(X, targets.Y, weights)
+        clips = self._training_clips(X, targets.Y, weights, folds, group_of_clip)
         judged = ClipTable(
             X=clips.X, Y=labels, weights=weights.of_clips(labels), groups=group_of_clip
         )
@@ -215,7 +215,7 @@ class GradientTagger(EpochHistory, TagClassifier):
         elif validation is not None:
             X_valid, Y_valid = validation
             held_out = LabelledClips(
-                X=self._scaled(X_valid), Y=Y_valid, weights=weights.of_others(Y_valid)
+                X=self._inputs(X_valid), Y=Y_valid, weights=weights.of_others(Y_valid)
             )
             split = all_clips(len(clips), held_out)
         else:
@@ -255,7 +255,10 @@ class GradientTagger(EpochHistory, TagClassifier):
         if first:
             self._describe(X, targets, weights)
             self.thresholds_ = np.full(len(self.tags_), 0.5)
-        clips = self._clips(X, targets.Y, weights)
+        if first:
+            clips = self._training_clips(X, targets.Y, weights, None, None)
+        else:
+            clips = self._clips(X, targets.Y, weights)
         split = all_clips(len(clips))
         rng = random_generator(self.random_state)
         result = self._train(rng, clips, split, fresh=first, max_epochs=1)
@@ -275,7 +278,13 @@ class GradientTagger(EpochHistory, TagClassifier):
         if is_large(X):
             rows = TableRows(X, change=self._scaling.__call__)
             return ClipTable(X=rows, Y=TableRows(Y), weights=of_labels)
-        return ClipTable(X=self._scaled(X), Y=Y, weights=of_labels)
+        return ClipTable(X=self._inputs(X), Y=Y, weights=of_labels)
+
+    def _training_clips(
+        self, X: Numbers, Y: Floats, weights: Weights, folds: Ids | None, groups: Ids | None
+    ) -> ClipTable:
+        """The clips that ``fit`` learns from, in these folds, if there are several members."""
+        return self._clips(X, Y, weights)
 
     def _folds(self, labels: Floats, groups: Ids | None) -> Ids | None:
         """The fold of each clip, (N,); None for a single model."""
@@ -316,7 +325,7 @@ class GradientTagger(EpochHistory, TagClassifier):
             weights = [self._likelihood_weight] * len(members)
             score = ValidationScore(judge, models=[0] * len(members), weights=weights)
         trainer = self._trainer(architecture, soft=is_soft(clips.Y), max_epochs=max_epochs)
-        results = trainer.train(members, _batch_of(clips, mean_weight), score)
+        results = trainer.train(members, _batch_of(architecture, clips, mean_weight), score)
         if score is not None:
             score.write_aucs(results)
         self._keep(results)
@@ -555,12 +564,17 @@ class GradientTagger(EpochHistory, TagClassifier):
 
     def _shapes(self) -> dict[str, tuple[int, ...]]:
         a_clip = ClipTable(
-            X=np.zeros((1, len(self._scaling.mean)), np.float32),
+            X=np.zeros((1, self._n_inputs), np.float32),
             Y=np.zeros((1, len(self.tags_)), np.float32),
         )
         start = self._architecture().start(np.random.default_rng(0), a_clip)
         members = self._params.d.shape[:-1]  # (K,) of K members, () of one model
         return {name: (*members, *array.shape) for name, array in start._asdict().items()}
+
+    @property
+    def _n_inputs(self) -> int:
+        """How many numbers of each clip the model computes with."""
+        return len(self._scaling.mean)
 
     def _learnt(self) -> tuple[Arrays, dict[str, Any]]:
         arrays, about = super()._learnt()
@@ -575,10 +589,11 @@ class GradientTagger(EpochHistory, TagClassifier):
         self._restore_history(arrays, about)
 
 
-def _batch_of(clips: ClipTable, mean_weight: float) -> Any:
+def _batch_of(architecture: Architecture, clips: ClipTable, mean_weight: float) -> Any:
     from harmonium.estimators.trainer import batch_of
 
     weights = clips.weights
     if weights is not None:
         weights = weights / np.float32(mean_weight)
-    return batch_of(clips.X, clips.Y, weights=weights)
+    u, a = architecture.inputs(clips.X)
+    return batch_of(u, clips.Y, a, weights=weights)

@@ -151,7 +151,8 @@ class StoredEstimator(ABC):
             half = rounded_to_half(array)
             is_exact = np.array_equal(half, array)
             arrays[f"params.{name}"] = half.astype(np.float16) if is_exact else array
-        parameters = {name: _json_value(value) for name, value in self.get_params().items()}
+        settings = self.get_params(deep=False)
+        parameters = {name: self._described_setting(name, settings[name]) for name in settings}
         description = {
             "version": __version__,
             "class": type(self).__name__,
@@ -159,6 +160,15 @@ class StoredEstimator(ABC):
             **about,
         }
         return arrays, description
+
+    def _described_setting(self, name: str, value: Any) -> Any:
+        """A parameter for JSON."""
+        return _json_value(value)
+
+    @classmethod
+    def _restored_setting(cls, name: str, value: Any) -> Any:
+        """A parameter from JSON."""
+        return tuple(value) if isinstance(value, list) else value
 
     @classmethod
     def _from_parts(cls, arrays: Arrays, about: dict[str, Any], *, name: str) -> Self:
@@ -169,7 +179,7 @@ class StoredEstimator(ABC):
             )
         try:
             parameters = {
-                name: tuple(value) if isinstance(value, list) else value
+                name: cls._restored_setting(name, value)
                 for name, value in about["parameters"].items()
             }
             model = cls(**parameters)

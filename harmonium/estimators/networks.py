@@ -23,10 +23,12 @@ from harmonium.estimators.architecture import (
 from harmonium.estimators.calibration import observed_fraction
 from harmonium.estimators.gradient_tagger import GradientTagger
 from harmonium.estimators.inference import TRAINING_METHODS
+from harmonium.estimators.over_classifier import OverClassifier
 from harmonium.estimators.rbm_architecture import (
     TAG_WEIGHTS,
     RBMArchitecture,
     conditional,
+    conditions,
     first_feature_weights,
 )
 from harmonium.estimators.rbm_parameters import InferenceParameters, LikelihoodParameters
@@ -147,8 +149,8 @@ class RBMTagger(InferenceParameters, GradientTagger):
         if y is not None:
             known = self._known(features, y)
         members = [conditional(params) for params in self._member_params()]
-        no_rows = np.zeros((len(features), 0), np.int32)
-        tags = decide(members, features, no_rows, known, inferred, beams).astype(int)
+        u, a = conditions(members[0], features)
+        tags = decide(members, u, a, known, inferred, beams).astype(int)
         return self.classes_[tags[:, 0]] if self._one_column else tags
 
     def log_likelihood(
@@ -164,14 +166,12 @@ class RBMTagger(InferenceParameters, GradientTagger):
         features = self._features(X)
         known = read_more_targets(y, self._targets()).Y
         check_consistent_length(features, known)
-        no_rows = np.zeros((len(features), 0), np.int32)
         seed = check_random_state(random_state).randint(2**31 - 1)
         estimates = []
         for number, params in enumerate(self._member_params()):
             estimate = log_likelihoods(
                 conditional(params),
-                features,
-                no_rows,
+                *conditions(params, features),
                 known,
                 steps=steps,
                 chains=chains,
@@ -195,6 +195,7 @@ class RBMTagger(InferenceParameters, GradientTagger):
         *,
         models_inputs: bool,
         stops_by_completion: bool = False,
+        n_below: int = 0,
     ) -> RBMArchitecture:
         init_scale = self.init_scale
         if init_scale is None:
@@ -209,6 +210,7 @@ class RBMTagger(InferenceParameters, GradientTagger):
             inference=inference,
             models_inputs=models_inputs,
             stops_by_completion=stops_by_completion,
+            n_below=n_below,
         )
 
     @property
@@ -236,12 +238,15 @@ def _worst(members: list[Diagnostics]) -> Diagnostics:
 
 
 @estimator
-class DiscriminativeRBM(LikelihoodParameters, RBMTagger):
+class DiscriminativeRBM(OverClassifier, LikelihoodParameters, RBMTagger):
     """Predicts the tags of a clip from its features, and from the tags already known.
 
     A conditional RBM p(y, h | x) ∝ exp(hᵀUy + hᵀWx + dᵀy + cᵀh) trained to maximise
     log p(y | x). Its binary hidden units tie the tags to the features and to each other, so that
     :meth:`complete` can use a clip's known tags to infer the others.
+
+    With ``estimator``, another classifier's log-odds a_j(x) are added to d_j, weighted by V_j. They
+    are limited to ±log(2n + 1), where n is the number of clips with the tag known.
 
     Parameters
     ----------
@@ -249,8 +254,9 @@ class DiscriminativeRBM(LikelihoodParameters, RBMTagger):
 
     Attributes
     ----------
-    params_ : U (n, C), W (n, D), V (empty), c (n,) and d (C,) for features as given to ``fit``;
-        with an additional first axis if there are several members.
+    params_ : U (n, C), W (n, D), V, c (n,) and d (C,) for features as given to ``fit``; with an
+        additional first axis if there are several members. V is empty, or (1, C) with
+        ``estimator``.
     {attributes}
 
     References
@@ -298,7 +304,15 @@ class DiscriminativeRBM(LikelihoodParameters, RBMTagger):
             self._inference_options(self.training, self.training_steps),
             models_inputs=self.generative_weight > 0,
             stops_by_completion=TRAINING_METHODS[self.training].stops_by_completion,
+            n_below=self._n_below,
         )
+
+    def _refuse_classifier(self) -> None:
+        if self.generative_weight:
+            raise DataError(
+                "generative_weight must be 0 with estimator: a classifier's log-odds are no part "
+                f"of a model of the features. Got {self.generative_weight:g}."
+            )
 
 
 @estimator

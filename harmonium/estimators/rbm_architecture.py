@@ -1,7 +1,7 @@
 """The conditional RBM without its parameters."""
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -42,6 +42,7 @@ class RBMArchitecture(Architecture):
     inference: InferenceOptions
     models_inputs: bool = False  # whether there is a mean b of the inputs
     stops_by_completion: bool = False  # whether early stopping asks with observed tags, too
+    n_below: int = 0  # log-odds of a classifier below, in as many last columns of the inputs
 
     completes: ClassVar[bool] = True
 
@@ -51,17 +52,29 @@ class RBMArchitecture(Architecture):
         return self.stops_by_completion
 
     def start(self, rng: Rng, clips: ClipTable) -> Parameters:
-        """U and W, small and random, c = 0, and d at the tags' log-odds: p(y) is the base rate."""
-        n_features = clips.X.shape[1]
+        """U and W, small and random, c = 0, and d at the tags' log-odds: p(y) is the base rate.
+
+        Over a classifier, d = 0 and V = 1: p(y) is what the classifier says.
+        """
+        x, _ = self.inputs(clips.X)
+        n_features = x.shape[1]
         n_tags = clips.Y.shape[1]
         U = rng.normal(0, TAG_WEIGHTS, (self.n_hidden, n_tags))
-        W = first_feature_weights(rng, clips.X, self.n_hidden, self.init_scale)
-        V = np.zeros((0, n_tags))
+        W = first_feature_weights(rng, x, self.n_hidden, self.init_scale)
         c = np.zeros(self.n_hidden)
+        if self.n_below:
+            return single_precision(Params, U, W, np.ones((1, n_tags)), c, np.zeros(n_tags))
+        V = np.zeros((0, n_tags))
         d = base_log_odds(clips.Y, clips.weights)
         if self.models_inputs:
             return single_precision(JointParams, U, W, V, c, d, np.zeros(n_features))
         return single_precision(Params, U, W, V, c, d)
+
+    def inputs(self, X: Table) -> tuple[Table, Any]:
+        """The features and, in the last columns, what a classifier below says."""
+        if not self.n_below:
+            return X, None
+        return X[:, : -self.n_below], X[:, -self.n_below :]
 
     def gradient(self, *, soft: bool) -> Gradient:
         """The objective, which may need tags of 0 and 1."""
@@ -97,6 +110,11 @@ class RBMArchitecture(Architecture):
 
     def log_odds(self) -> Predictor:
         """Those after the steps of mean field."""
+        if self.n_below:
+            raise DataError(
+                "A model over a classifier has no importances: how the classifier uses the "
+                "features is unknown. Use a model without estimator."
+            )
         if self.inference.method != "mean_field":
             raise DataError(
                 "Importances are the gradient through the steps of mean field, but this model "
@@ -130,8 +148,13 @@ def _infer(
 ) -> Inference:
     if observed is None:
         observed = np.full((len(X), len(params.d)), np.nan, np.float32)
-    no_rows = np.zeros((len(X), 0), np.int32)
-    return infer(conditional(params), X, no_rows, observed, options)
+    return infer(conditional(params), *conditions(params, X), observed, options)
+
+
+def conditions(params: Parameters, X: Floats) -> tuple[Floats, Floats]:
+    """u and a of clips: the features and, over a classifier, a number for each tag."""
+    n_features = params.W.shape[1]
+    return X[:, :n_features], X[:, n_features:]
 
 
 def quick_options(options: InferenceOptions) -> InferenceOptions:

@@ -10,10 +10,12 @@ from numpy.typing import NDArray
 from harmonium.arrays import Floats, Ids, Places
 from harmonium.errors import DataError
 from harmonium.estimators.architecture import Architecture, Parameters, Predictor
+from harmonium.estimators.base_classifier import ClassifiersBelow
 from harmonium.estimators.calibration import half_observed
 from harmonium.estimators.classifier import random_generator
 from harmonium.estimators.early_stopping import HostJudge, Judge, Judgement, ValidationScore
 from harmonium.estimators.gradient_tagger import GradientTagger
+from harmonium.estimators.over_classifier import OverClassifier
 from harmonium.estimators.tables import ClipTable, LabelledClips
 from harmonium.estimators.targets import is_soft
 from harmonium.estimators.trainer import Member, batch_of
@@ -91,6 +93,7 @@ def fit_stacked(
         targets = [Y] * len(models)
     table = _Clips(X)
     learners: list[_Learner] = []
+    inputs: list[Floats] = []
     for number, (model, rows, labels) in enumerate(zip(models, train, targets, strict=True)):
         model._validate_params()
         model._describe(*model._read(X[rows], labels[rows], like=None))
@@ -99,7 +102,9 @@ def fit_stacked(
         else:
             of_rows = folds[rows]
             parts = [(rows[of_rows != f], rows[of_rows == f]) for f in np.unique(of_rows)]
-        clips, first_row = table.of_model(model, rows, labels)
+        own_folds = None if folds is None else folds[rows]
+        clips, first_row = table.of_model(model, rows, labels, own_folds)
+        inputs.append(clips.X[:])
         learners += _learners(number, model, parts, clips, first_row)
     _check_sizes([len(learner.member.rows) for learner in learners])
 
@@ -114,7 +119,8 @@ def fit_stacked(
         weights=[models[learner.model]._likelihood_weight for learner in learners],
     )
     trainer = models[0]._trainer(architecture, soft=any(map(is_soft, targets)))
-    data = batch_of(on_device, table.targets())
+    u, a = architecture.inputs(on_device)
+    data = batch_of(u, table.targets(), a)
     results = trainer.train([learner.member for learner in learners], data, score)
     score.write_aucs(results)
 
@@ -123,10 +129,10 @@ def fit_stacked(
         model._keep([result for learner, result in of_learners if learner.model == number])
         if folds is None:
             own = valid[number]
-            model._calibrate(LabelledClips(X=model._scaling(X[own]), Y=Y[own]))
+            model._calibrate(LabelledClips(X=inputs[number][own], Y=Y[own]))
         else:
             _, places = np.unique(folds[rows], return_inverse=True)
-            own_clips = ClipTable(X=model._scaling(X[rows]), Y=Y[rows])
+            own_clips = ClipTable(X=inputs[number][rows], Y=Y[rows])
             model._calibrate_by_folds(own_clips, places)
 
 
@@ -136,19 +142,47 @@ class _Clips:
     def __init__(self, X: Floats) -> None:
         self.X = X
         self._copies: dict[Hashable, ClipTable] = {}
+        self._below: dict[Hashable, tuple[ClassifiersBelow, Floats]] = {}
 
     @property
     def n_copies(self) -> int:
-        """How many ways of scaling, and targets, there are."""
+        """How many ways of scaling, targets, and classifiers below, there are."""
         return len(self._copies)
 
-    def of_model(self, model: GradientTagger, rows: Ids, targets: Floats) -> tuple[ClipTable, int]:
-        """All clips for a model that learns from these rows; and the first row of this copy."""
-        key = (rows.tobytes(), model.scale_features, model.unit_norm, id(targets))
+    def of_model(
+        self, model: GradientTagger, rows: Ids, targets: Floats, folds: Ids | None
+    ) -> tuple[ClipTable, int]:
+        """All clips for a model that learns from these rows; and the first row of this copy.
+
+        ``folds`` are those of the rows.
+        """
+        key: Hashable = (rows.tobytes(), model.scale_features, model.unit_norm, id(targets))
+        said = None
+        if isinstance(model, OverClassifier) and model.estimator is not None:
+            said = self._log_odds_below(model, rows, targets, folds)
+            key = (key, model.random_state)
         if key not in self._copies:
-            self._copies[key] = ClipTable(X=model._scaling(self.X), Y=targets)
+            scaled = model._scaling(self.X)
+            inputs = scaled if said is None else np.hstack([scaled, said])
+            self._copies[key] = ClipTable(X=inputs, Y=targets)
         number = list(self._copies).index(key)
         return self._copies[key], number * len(self.X)
+
+    def _log_odds_below(
+        self, model: OverClassifier, rows: Ids, targets: Floats, folds: Ids | None
+    ) -> Floats:
+        """What the classifiers below a model say about all clips, about ``rows`` out of fold.
+
+        Models that learn the same from the same rows share them.
+        """
+        key = (rows.tobytes(), id(targets), model.random_state)
+        if key not in self._below:
+            out_of_fold = model._fit_below(self.X[rows], targets[rows], folds)
+            said = model._below.log_odds(self.X)
+            said[rows] = out_of_fold
+            self._below[key] = (model._below, said)
+        model._below, said = self._below[key]
+        return said
 
     def features(self) -> Floats:
         """Those of all copies."""

@@ -5,6 +5,7 @@ from typing import Annotated, Any
 
 import pytest
 from sklearn.base import BaseEstimator, clone
+from sklearn.linear_model import LogisticRegression
 from sklearn.utils import estimator_checks
 from sklearn.utils.estimator_checks import parametrize_with_checks
 from tagging_data import quick
@@ -46,6 +47,7 @@ NETWORKS = [
 ]
 PROBABLE = [
     quick(max_epochs=40, patience=40),
+    quick(max_epochs=40, patience=40, estimator=LogisticRegression()),
     *(LogisticTagger(solver="newton"), ChainTagger(3, random_state=0), NaiveBayesTagger()),
 ]
 OTHERS = [SVMTagger(random_state=0), CooccurrenceTagger(), NaiveBayesTagger(use_features=False)]
