@@ -11,10 +11,11 @@ from abc import abstractmethod
 from collections.abc import Sequence
 from copy import copy
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 import numpy as np
-from sklearn.utils.validation import check_consistent_length
+from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from harmonium.arrays import Arrays, Floats, Ids, Numbers, Places, Rng
 from harmonium.errors import DataError, did_you_mean
@@ -41,7 +42,7 @@ from harmonium.estimators.early_stopping import (
     HostJudge,
     ValidationScore,
 )
-from harmonium.estimators.history import EpochHistory
+from harmonium.estimators.history import EpochCallback, EpochHistory
 from harmonium.estimators.holdout import (
     MAX_HELD_OUT,
     Split,
@@ -63,6 +64,7 @@ from harmonium.estimators.tables import (
 from harmonium.estimators.targets import Targets, is_soft, read_more_targets
 from harmonium.estimators.weights import ALIKE, BALANCED, Weights
 from harmonium.evaluation.folds import group_index
+from harmonium.files import PathLike, check_writable, write_atomically
 from harmonium.logistic import mean_probabilities
 from harmonium.parameters import (
     ClassWeight,
@@ -142,7 +144,13 @@ class GradientTagger(EpochHistory, TagClassifier):
         "Seed; the same seed, data and machine give the same model to the bit.", default=None
     )
     verbose: Verbosity = parameter("1 shows a progress bar.", default=0)
+    callback: EpochCallback | None = parameter(
+        """Called after each epoch with its ``number``, ``log_likelihood``, ``score`` and
+        ``seconds``; if it returns true, this was the last one.""",
+        default=None,
+    )
 
+    _network: ClassVar[str]  # what kind of graph it is: "rbm", "mlp" or "logistic"
     _score_name: ClassVar[str] = "auc"
     _score_label: ClassVar[str] = "AUC"
     _attributes: ClassVar[str] = """
@@ -396,6 +404,7 @@ class GradientTagger(EpochHistory, TagClassifier):
             verbose=self.verbose,
             title=type(self).__name__,
             score_label=self._score_label,
+            callback=self.callback,
         )
 
     @property
@@ -524,6 +533,48 @@ class GradientTagger(EpochHistory, TagClassifier):
             features=np.mean([part.features for part in parts], axis=0),
             tags=np.mean([part.tags for part in parts], axis=0),
         )
+
+    def predict_std(self, X: Any) -> Floats:
+        """How much the members differ: the standard deviation of their p(y_j = 1 | x).
+
+        Shape (n_clips, n_tags). Each member is calibrated as the model is. Members share most
+        of their clips: the spread shows where the data decides little, but is no confidence
+        interval.
+        """
+        features = self._feature_table(X)
+        members = self._member_params()
+        if len(members) == 1:
+            raise DataError(
+                "The spread of members needs several, and this model has one. Fit with n_models "
+                "above 1, and without an eval_set."
+            )
+        answers = []
+        for params in members:
+            P = self._probabilities([params], features)
+            answers.append(P if self.recalibration_ is None else self.recalibration_(P))
+        return np.std(answers, axis=0, ddof=1)
+
+    def save_onnx(self, path: PathLike) -> None:
+        """Write :meth:`predict_proba` as an ONNX model, from ``features`` to ``probabilities``.
+
+        Both are in single precision. The steps of mean field are unrolled; other ways to predict
+        cannot be exported. Needs the package `onnx`, which ``harmonium[onnx]`` installs.
+        """
+        from harmonium.estimators.onnx_export import onnx_model
+
+        check_is_fitted(self)
+        self._check_shapes()
+        _, options = self._architecture().log_odds()
+        model = onnx_model(
+            self._scaling,
+            self._member_params(),
+            self.recalibration_,
+            kind=self._network,
+            steps=options if self._network == "rbm" else 1,
+            one_column=self._one_column,
+        )
+        check_writable(path)
+        write_atomically(Path(path), model.SerializeToString())
 
     def _place_of(self, tag: Any) -> int:
         places = np.flatnonzero(self.tags_ == tag)

@@ -1,9 +1,9 @@
 """What happened in training, epoch by epoch: attributes that estimators have in common."""
 
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -17,6 +17,18 @@ if TYPE_CHECKING:
 DIVERGED = 3 * np.log(0.5)  # log-likelihood per tag: three times as bad as tossing coins
 RISING = 20  # epochs; a score that was best in the last ones may still have risen
 ENDED = "Training ended after max_epochs"
+
+
+class Epoch(NamedTuple):
+    """An epoch of training that has just ended."""
+
+    number: int  # counted from 1 in this call of fit
+    log_likelihood: float  # of the training clips, a proxy, per tag
+    score: float  # by which early stopping judges; NaN if no clips are held out
+    seconds: float
+
+
+EpochCallback = Annotated[Callable[[Epoch], bool | None], callable]
 
 
 @contextmanager

@@ -101,6 +101,8 @@ class LogisticTagger(LinearTagger, GradientTagger):
         default=None,
     )
 
+    _network = "logistic"
+
     partial_fit = available_if(lambda self: self.solver == "gradient")(GradientTagger.partial_fit)
 
     def fit(

@@ -79,6 +79,8 @@ class RBMTagger(InferenceParameters, GradientTagger):
         default=None,
     )
 
+    _network = "rbm"
+
     @property
     def params_(self) -> Params:
         """The parameters for raw features: σ(c + Wx + Uy) with x a row of X."""
@@ -412,6 +414,7 @@ class MLPTagger(GradientTagger):
     l2: NotNegative = parameter(default=0.3)
 
     _param_type = MLPParams
+    _network = "mlp"
 
     def _architecture(self) -> "MLPArchitecture":
         return MLPArchitecture(

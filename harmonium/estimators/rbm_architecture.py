@@ -117,9 +117,8 @@ class RBMArchitecture(Architecture):
             )
         if self.inference.method != "mean_field":
             raise DataError(
-                "Importances are the gradient through the steps of mean field, but this model "
-                f"predicts by {self.inference.method!r}. Set inference='mean_field', which needs "
-                "no new fit."
+                "Importances and ONNX need the steps of mean field, but this model predicts by "
+                f"{self.inference.method!r}. Set inference='mean_field', which needs no new fit."
             )
         return unrolled_log_odds, self.inference.steps
 

@@ -43,7 +43,7 @@ def signature(model: Any) -> Hashable:
     """What the models of one stack share; None for a model that cannot be in a stack."""
     if not isinstance(model, GradientTagger) or getattr(model, "solver", "") == "newton":
         return None
-    if model.class_weight is not None:  # such a model has weights of its own for the labels
+    if model.class_weight is not None or model.callback is not None:  # these are its own
         return None
     settings = model.get_params()
     shared = [(name, settings[name]) for name in sorted(settings) if name not in DIFFERENT]

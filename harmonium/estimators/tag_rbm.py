@@ -19,7 +19,8 @@ from harmonium.estimators.architecture import (
 )
 from harmonium.estimators.calibration import half_observed
 from harmonium.estimators.classifier import random_generator
-from harmonium.estimators.history import EpochHistory
+from harmonium.estimators.gradient_tagger import GradientTagger
+from harmonium.estimators.history import EpochCallback, EpochHistory
 from harmonium.estimators.model_files import StoredEstimator, array_of_names
 from harmonium.estimators.rbm_architecture import TAG_WEIGHTS, quick_options
 from harmonium.estimators.rbm_parameters import (
@@ -117,6 +118,7 @@ class TagRBM(LikelihoodParameters, EpochHistory, StoredEstimator, BaseEstimator)
         "Seed; the same seed, data and machine give the same model to the bit.", default=None
     )
     verbose: Verbosity = parameter("1 shows a progress bar.", default=0)
+    callback: EpochCallback | None = parameter(default=None, like=GradientTagger)
 
     _param_type = Params
     _score_name: ClassVar[str] = "validation"
@@ -169,6 +171,7 @@ class TagRBM(LikelihoodParameters, EpochHistory, StoredEstimator, BaseEstimator)
             verbose=self.verbose,
             title=type(self).__name__,
             score_label=self._score_label,
+            callback=self.callback,
         )
         start = self._start(rng, labels, of_clips)
         none = Penalty.none(start)

@@ -11,6 +11,7 @@ import numpy as np
 
 from harmonium.arrays import Doubles, Ids, Places
 from harmonium.estimators.architecture import Parameters
+from harmonium.estimators.history import Epoch
 from harmonium.rbm.descent import Optimiser, Penalty
 from harmonium.rbm.gradients import Batch, Gradient
 from harmonium.rbm.stacks import stacked
@@ -48,6 +49,7 @@ class Trainer:
     verbose: int = 0
     title: str = ""  # of the progress bar
     score_label: str = ""  # the validation score's name beside the bar
+    callback: Callable[[Epoch], bool | None] | None = None  # after each epoch; True: the last one
 
     def train(
         self, members: Sequence[Member], data: Batch, score: Score | None = None
@@ -60,7 +62,12 @@ class Trainer:
             penalties=[member.penalty for member in members],
             seeds=[member.seed for member in members],
         )
-        with self._progress() as on_epoch:
+        with self._progress() as show:
+
+            def on_epoch(histories: Sequence[History]) -> bool:
+                show(histories)
+                return self.callback is not None and bool(self.callback(_last_epoch(histories[0])))
+
             return train_stack(
                 stack,
                 data,
@@ -83,10 +90,10 @@ class Trainer:
         return max(MIN_PATIENCE, math.ceil(MIN_STEPS / steps_per_epoch))
 
     @contextmanager
-    def _progress(self) -> Iterator[Callable[[Sequence[History]], None] | None]:
+    def _progress(self) -> Iterator[Callable[[Sequence[History]], None]]:
         """A progress bar with the best validation score so far; nothing unless ``verbose``."""
         if not self.verbose:
-            yield None
+            yield lambda histories: None
             return
         from rich.console import Console
         from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
@@ -109,6 +116,15 @@ class Trainer:
                 progress.update(task, completed=len(scores), score=shown)
 
             yield update
+
+
+def _last_epoch(history: History) -> Epoch:
+    return Epoch(
+        number=len(history),
+        log_likelihood=history.log_likelihood[-1],
+        score=history.score[-1],
+        seconds=history.seconds[-1],
+    )
 
 
 def batch_of(u: Any, y: Any, a: Any = None, weights: Any = None) -> Batch:

@@ -128,7 +128,7 @@ def train(
     averaging: float = 0.0,
     row_rate: float | None = None,
     score: Callable[[Tree], float] | None = None,
-    on_epoch: Callable[[History], None] | None = None,
+    on_epoch: Callable[[History], bool | None] | None = None,
 ) -> Result:
     """`train_stack` for one model, which learns from all clips of the data.
 
@@ -139,9 +139,9 @@ def train(
         assert score is not None
         return np.array([score(first_of(params))])
 
-    def on_epoch_alone(histories: Sequence[History]) -> None:
+    def on_epoch_alone(histories: Sequence[History]) -> bool | None:
         assert on_epoch is not None
-        on_epoch(histories[0])
+        return on_epoch(histories[0])
 
     alone = Stack(
         params=stack_of(params),
@@ -178,16 +178,17 @@ def train_stack(
     averaging: float = 0.0,
     row_rate: float | None = None,
     score: StackScore | None = None,
-    on_epoch: Callable[[Sequence[History]], None] | None = None,
+    on_epoch: Callable[[Sequence[History]], bool | None] | None = None,
 ) -> list[Result]:
     """Train every model until its score has not risen for ``patience`` epochs; keep the best.
 
     What is scored and kept is the mean of the parameters over about the last ``averaging`` epochs
     (0: the parameters themselves), which removes the noise of the last minibatches. Without
     ``score``, train for ``max_epochs`` and keep the last. Stopped models are removed when they are
-    most of the stack. ``on_epoch`` is called with the histories of all models. A keyboard interrupt
-    ends the training as if this had been the last epoch. A model whose parameters are not finite
-    stops; if all others have stopped, that is an error.
+    most of the stack. ``on_epoch`` is called with the histories of all models, and ends the
+    training if it returns true. A keyboard interrupt ends the training as if this had been the last
+    epoch. A model whose parameters are not finite stops; if all others have stopped, that is an
+    error.
 
     With ``row_rate`` V is trained by rows (see :mod:`harmonium.rbm.descent`): by gradient descent
     with steps of ``row_rate`` per clip, which follow the schedule, and without averaging. Its
@@ -217,8 +218,8 @@ def train_stack(
             scores = None if score is None else score(state.outcome, selection.models)
             seconds = time.perf_counter() - began
             selection.judge(state.outcome, epoch, proxies, scores, seconds)
-            if on_epoch:
-                on_epoch(selection.histories)
+            if on_epoch and on_epoch(selection.histories):
+                selection.running[:] = False
             selection.stop_impatient(epoch)
             if not selection.running.any():
                 break
