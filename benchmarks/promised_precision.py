@@ -22,7 +22,7 @@ from harmonium.estimators.thresholds import DOUBT, decision_thresholds
 from harmonium.evaluation import evaluate_decisions, grouped_folds
 from harmonium.experiments.datasets import CATALOGUE, load_dataset
 
-USUAL = ("emotions", "yeast", "emotify")
+USUAL = ("emotions", "emotify")
 N_FOLDS = 5
 FEWEST = 10  # clips that must get a tag for its precision to be judged
 
@@ -38,8 +38,8 @@ def mapie_for_all(Y, P, precision):
         target_level=precision,
         confidence_level=1 - DOUBT,
     )
-    complete = ~np.isnan(Y).any(axis=1)
-    controller.calibrate(P[complete].astype(float), Y[complete].astype(int))
+    usable = ~np.isnan(Y).any(axis=1) & (Y == 1).any(axis=1)  # it takes no others
+    controller.calibrate(P[usable].astype(float), Y[usable].astype(int))
     best = np.ravel(controller.best_predict_param)
     threshold = float(best[0]) if len(best) and best[0] is not None else np.inf
     return np.full(Y.shape[1], threshold if np.isfinite(threshold) else np.inf)

@@ -23,6 +23,7 @@ def main() -> None:
     parser.add_argument("--density", type=float, default=0.001)
     parser.add_argument("--tags", type=int, default=20)
     parser.add_argument("--batch-size", type=int, default=200)
+    parser.add_argument("--hidden", type=int, default=300)
     arguments = parser.parse_args()
 
     rng = np.random.default_rng(0)
@@ -32,7 +33,9 @@ def main() -> None:
     noise = rng.random((arguments.clips, arguments.tags)) < 0.05
     Y = (X[:, : arguments.tags].toarray() + noise > 0).astype(np.float32)
 
-    model = DiscriminativeRBM(max_epochs=1, batch_size=arguments.batch_size, random_state=0)
+    model = DiscriminativeRBM(
+        arguments.hidden, max_epochs=1, batch_size=arguments.batch_size, random_state=0
+    )
     began = time.perf_counter()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # one epoch is too few to converge
