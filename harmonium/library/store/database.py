@@ -296,20 +296,28 @@ def bump_version(connection: sa.Connection, key: str) -> None:
     connection.execute(sa.text(count_up), {"key": key})
 
 
+def _last_id(table: sa.Table) -> sa.Label[Any]:
+    return sa.select(sa.func.max(table.c.id)).scalar_subquery().label(table.name)
+
+
+def _counter(key: str) -> sa.Label[Any]:
+    value = sa.select(setting.c.value).where(setting.c.key == key)
+    return value.scalar_subquery().label(key)
+
+
+_VERSION = sa.select(
+    _last_id(change),
+    _last_id(opinion),
+    _counter(TRACKS),
+    _counter(PREDICTIONS),
+    _counter(WITHDRAWN),
+)
+"""Made once: every search and every answer asks for the version, some several times."""
+
+
 def read_version(connection: sa.Connection) -> LibraryVersion:
     """The version that the connection sees."""
-
-    def last_id(table: sa.Table) -> sa.Label[Any]:
-        return sa.select(sa.func.max(table.c.id)).scalar_subquery().label(table.name)
-
-    def counter(key: str) -> sa.Label[Any]:
-        value = sa.select(setting.c.value).where(setting.c.key == key)
-        return value.scalar_subquery().label(key)
-
-    query = sa.select(
-        last_id(change), last_id(opinion), counter(TRACKS), counter(PREDICTIONS), counter(WITHDRAWN)
-    )
-    row = connection.execute(query).one()._mapping
+    row = connection.execute(_VERSION).one()._mapping
     return LibraryVersion(
         change=_count(row[change.name]),
         opinion=_count(row[opinion.name]),
