@@ -15,9 +15,10 @@ the genre's ancestors, unless they reject them; and other names of a genre count
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
@@ -112,12 +113,13 @@ def judge(
     min_count: int = 1,
     min_share: float = MIN_SHARE,
     genres: Collection[str] = (),
+    broader: Mapping[str, Collection[str]] = MappingProxyType({}),
 ) -> pl.DataFrame:
     """The verdict and the label for each track and tag of opinions (person, track_id, tag, value).
 
     The columns: track_id, tag, present and absent (how many say so), verdict, and label, which is
     the verdict, but 0 if too small a share gave the tag. If a tag has one of the ``genres`` in its
-    name, like poprock, that genre is left open.
+    name, like poprock, that genre is left open. So are those that are ``broader``.
     """
     if min_count < 1:
         raise DataError(f"'min_count' must be at least 1, got {min_count}.")
@@ -138,10 +140,12 @@ def judge(
             "label": np.where(too_few, 0, verdicts).astype(np.float32),
         }
     )
-    return _with_open_parts(judged, genres)
+    return _with_open_parts(judged, genres, broader)
 
 
-def _with_open_parts(judged: pl.DataFrame, genres: Collection[str]) -> pl.DataFrame:
+def _with_open_parts(
+    judged: pl.DataFrame, genres: Collection[str], broader: Mapping[str, Collection[str]]
+) -> pl.DataFrame:
     """The judged tags without labels for what a track's tag may mean.
 
     If people mention the tag itself, it keeps its label.
@@ -149,7 +153,7 @@ def _with_open_parts(judged: pl.DataFrame, genres: Collection[str]) -> pl.DataFr
     pairs = []
     for name in judged["tag"].unique():
         inside = {genre for genre in genres if genre in name and genre != name}
-        for part in possible_parts(name) | inside:
+        for part in possible_parts(name) | inside | {*broader.get(name, ())}:
             pairs.append((name, part))
     if not pairs:
         return judged

@@ -6,7 +6,7 @@ or only their files say something, and only a genre. There a tag without a vote 
 """
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Self
 
@@ -14,10 +14,11 @@ import numpy as np
 import polars as pl
 
 from harmonium.arrays import Floats, Ids, Mask
-from harmonium.data.genres import GenreTree
+from harmonium.data.genres import GenreTree, builtin_tree
 from harmonium.data.tag_names import NO_TAG, kind_of, normalise_tag
 from harmonium.errors import DataError
 from harmonium.library.library import Library
+from harmonium.library.model.builtin import builtin_kinds, builtin_vocabulary
 from harmonium.library.store.reports import ExcludedTag
 from harmonium.library.store.schema import EXTRACTOR
 from harmonium.library.verdicts import (
@@ -70,6 +71,7 @@ class TaggedTracks:
     excluded: list[ExcludedTag]  # the other tags
     only_answered: Ids  # tracks on which people have only answered questions
     unknown: list[UnknownLabels]
+    with_genre: Ids  # tracks with a genre that is learnt or generally known
 
     @classmethod
     def read(cls, library: Library, options: TrainingOptions) -> Self:
@@ -98,7 +100,7 @@ class TaggedTracks:
             min_examples=options.min_examples,
             max_tags=options.max_tags,
         )
-        without_genre = tracks_without_genre(library, ids, judged, vague, kinds)
+        without_genre = tracks_without_genre(library, ids, judged, vague, kinds, tags)
         with_only_genres = tracks_with_only_genres(library, opinions, kinds)
         is_genre = np.array([kind_of(tag, kinds) == "genre" for tag in tags])
         unknown = []
@@ -116,7 +118,22 @@ class TaggedTracks:
             excluded=excluded,
             only_answered=only_answered,
             unknown=unknown,
+            with_genre=_tracks_with_genre(judged, kinds, tags),
         )
+
+    def genre_labels(self, ids: Ids, genre: str) -> Floats:
+        """The labels of any genre on tracks among ``ids``, (n,): 1, 0, or NaN if unknown.
+
+        A track without a genre may have any, and so may one on which people only answered.
+        """
+        y = np.where(np.isin(ids, self.with_genre), np.float32(0), np.float32(np.nan))
+        y[np.isin(ids, self.only_answered)] = np.nan
+        votes = self.judged.filter(pl.col("tag") == genre)
+        rows = np.searchsorted(ids, votes["track_id"].to_numpy())
+        rows = np.minimum(rows, len(ids) - 1)
+        present = ids[rows] == votes["track_id"].to_numpy()
+        y[rows[present]] = votes["label"].to_numpy()[present]
+        return y
 
     def labels(self, ids: Ids) -> Floats:
         """The labels of consecutive tracks among ``ids``, (n, n_tags): 1, 0, or NaN if unknown."""
@@ -134,7 +151,10 @@ class TaggedTracks:
 def _judge(
     opinions: pl.DataFrame, kinds: Mapping[str, str], options: TrainingOptions
 ) -> pl.DataFrame:
-    """What people agree on; genres that are used often enough count as parts of other names."""
+    """What people agree on; genres that are used often enough count as parts of other names.
+
+    A track of a subgenre may have the genres above it, whether its people say so or not.
+    """
     counts = opinions["tag"].value_counts()
     often = counts.filter(pl.col("count") >= options.min_examples)["tag"]
     return judge(
@@ -142,7 +162,27 @@ def _judge(
         min_count=options.min_count,
         min_share=options.min_share,
         genres=[tag for tag in often if kind_of(tag, kinds) == "genre"],
+        broader=_broader_genres(opinions["tag"].unique().to_list()),
     )
+
+
+def _broader_genres(names: Sequence[str]) -> dict[str, set[str]]:
+    """Tag → the genres that a track with it may have, too, among the names and the built-in tags.
+
+    They mean the same or more by the built-in tree of genres, or name it: pop/rock for pop.
+    """
+    tree = builtin_tree()
+    all_names = {*names, *builtin_vocabulary("genre")}
+    meanings: dict[str, set[str]] = {}
+    for name in all_names:
+        meanings.setdefault(tree.canonical(name), set()).add(name)
+        for part in name.split("/") if "/" in name else ():
+            meanings.setdefault(part, set()).add(name)
+    broader = {}
+    for name in names:
+        genres = (tree.canonical(name), *tree.ancestors(name))
+        broader[name] = set().union(*(meanings.get(genre, set()) for genre in genres)) - {name}
+    return broader
 
 
 def choose_vocabulary(
@@ -203,13 +243,19 @@ def _no_vocabulary(excluded: Sequence[ExcludedTag], min_examples: int) -> str:
 
 
 def tracks_without_genre(
-    library: Library, ids: Ids, judged: pl.DataFrame, vague: Ids, kinds: Mapping[str, str]
+    library: Library,
+    ids: Ids,
+    judged: pl.DataFrame,
+    vague: Ids,
+    kinds: Mapping[str, str],
+    learnt: Collection[str],
 ) -> Ids:
     """The tracks whose genres are unknown: they may have any.
 
     If most tracks have exactly one genre, as in a column, these are all others: their cells may be
     empty. Otherwise they are tracks whose genre is a word that says nothing, such as Other: people
-    used such a word for ``vague`` tracks; for the rest, the files decide.
+    used such a word for ``vague`` tracks; for the rest, the files decide. A word that is neither
+    ``learnt`` nor generally known, such as Clasical, says nothing about the genres that are.
     """
     given = judged.filter(pl.col("label") == 1).select("track_id", "tag").rows()
     n_genres = Counter(track_id for track_id, tag in given if kind_of(tag, kinds) == "genre")
@@ -217,8 +263,20 @@ def tracks_without_genre(
     if 2 * len(n_genres) > len(ids) and 3 * n_with_one > 2 * len(n_genres):
         candidates = set(ids.tolist())
     else:
-        candidates = {*vague.tolist(), *_with_vague_files(library, ids, kinds)}
-    return np.array(sorted(candidates - n_genres.keys()), np.int64)
+        candidates = {*vague.tolist(), *_with_vague_files(library, ids, kinds), *n_genres}
+    known = _tracks_with_genre(judged, kinds, learnt)
+    return np.array(sorted(candidates - {*known.tolist()}), np.int64)
+
+
+def _tracks_with_genre(
+    judged: pl.DataFrame, kinds: Mapping[str, str], learnt: Collection[str]
+) -> Ids:
+    """The tracks with a genre that is learnt or generally known."""
+    words = {*learnt, *builtin_kinds()}
+    genres = [tag for tag in judged["tag"].unique() if kind_of(tag, kinds) == "genre"]
+    known = [tag for tag in genres if tag in words]
+    has = judged.filter(pl.col("tag").is_in(known) & (pl.col("label") == 1))
+    return np.unique(has["track_id"].to_numpy().astype(np.int64))
 
 
 def _with_vague_files(library: Library, ids: Ids, kinds: Mapping[str, str]) -> list[int]:

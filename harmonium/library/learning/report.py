@@ -1,8 +1,10 @@
 """What held-out tracks show of a model: thresholds, precision curves, and a report of each tag."""
 
 import operator
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import reduce
+from types import MappingProxyType
 
 import numpy as np
 
@@ -16,10 +18,21 @@ from harmonium.library.learning.scores import (
     score_tags,
 )
 from harmonium.library.model import USUAL_PRECISION
-from harmonium.library.model.precision import PrecisionCurve, threshold_for
+from harmonium.library.model.precision import PrecisionCurve, TagPrecision
 from harmonium.library.store.reports import CalibrationReport, TagReport
 
 BLOCK = 50_000  # tracks whose probabilities are compared with the truth at a time
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class KnownTag:
+    """What the built-in model knows about a tag, from its own clips."""
+
+    threshold: float  # NaN: it never predicts the tag
+    curve: PrecisionCurve | None  # None if nobody checked it
+
+
+NONE_KNOWN: Mapping[str, KnownTag] = MappingProxyType({})
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -34,10 +47,23 @@ class Evaluation:
     calibration: CalibrationReport
 
 
-def evaluate(examples: TrainingSet, held_out: Floats, folds: Ids) -> Evaluation:
-    """Compare held-out probabilities (n, C) with the labels of the same tracks."""
+def evaluate(
+    examples: TrainingSet,
+    held_out: Floats,
+    folds: Ids,
+    builtin: Mapping[str, KnownTag] = NONE_KNOWN,
+) -> Evaluation:
+    """Compare held-out probabilities (n, C) with the labels of the same tracks.
+
+    A tag that is not learnt clearly better than chance is still predicted if the built-in model
+    knows it, with its threshold.
+    """
     scores = score_tags(examples.Y, held_out, folds)
     thresholds = choose_thresholds(examples.Y, held_out, scores)
+    for j in np.flatnonzero(~scores.learnt):
+        known = builtin.get(examples.tags[j])
+        if known is not None:
+            thresholds[j] = known.threshold
     curves = make_curves(examples.Y, held_out, examples.groups)
     n_known = scores.positives + scores.negatives
     defined = scores.auc[np.isfinite(scores.auc)]
@@ -47,34 +73,44 @@ def evaluate(examples: TrainingSet, held_out: Floats, folds: Ids) -> Evaluation:
         rates=scores.positives / np.maximum(n_known, 1),
         mean_auc=float(defined.mean()) if len(defined) else None,
         tags=tuple(
-            _tag_report(examples.tags[j], scores, j, thresholds[j], curves[j])
-            for j in range(len(examples.tags))
+            _tag_report(tag, scores, j, thresholds[j], curves[j], builtin.get(tag))
+            for j, tag in enumerate(examples.tags)
         ),
         calibration=_calibration(examples.Y, held_out),
     )
 
 
 def _tag_report(
-    tag: str, scores: TagScores, j: int, threshold: np.float32, curve: PrecisionCurve
+    tag: str,
+    scores: TagScores,
+    j: int,
+    threshold: np.float32,
+    curve: PrecisionCurve,
+    known: KnownTag | None,
 ) -> TagReport:
     """The report of the j-th tag."""
     examples = int(scores.positives[j])
     auc = _number(scores.auc[j])
     error = _number(scores.error[j])
-    if not scores.learnt[j]:
+    if np.isnan(threshold):
         return TagReport(tag=tag, examples=examples, auc=auc, error=error)
+    measured = TagPrecision(
+        own=curve if len(curve.chosen) else None,
+        builtin=None if known is None else known.curve,
+        taught=True,
+    )
     rank = curve.at(float(threshold))
     return TagReport(
         tag=tag,
         examples=examples,
         auc=auc,
         error=error,
-        learnt=True,
+        learnt=bool(scores.learnt[j]),
         threshold=float(threshold),
         precision=curve.precision_from(float(threshold)),
         precision_at_least=None if rank is None else float(curve.bound[rank]),
         recall=curve.recall_from(float(threshold)),
-        write_from=threshold_for(curve, USUAL_PRECISION),
+        write_from=measured.threshold(USUAL_PRECISION),
     )
 
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from harmonium.arrays import Doubles, Floats, Ids, Mask
 from harmonium.library.learning.examples import by_columns
-from harmonium.library.model.precision import RANKED, PrecisionCurve
+from harmonium.library.model.precision import CURVES, RANKED, PrecisionCurve
 
 CLEARLY = 2.0  # standard errors by which an AUC must exceed 0.5 to be clearly above chance
 CHOSEN = 1.5  # more for the mean of all tags, which is the best of several settings and epochs
@@ -166,12 +166,16 @@ def _n_earlier(groups: NDArray[Any]) -> Ids:
     return n_earlier
 
 
-def curves_to_arrays(curves: Sequence[PrecisionCurve]) -> dict[str, NDArray[Any]]:
+def curves_to_arrays(
+    curves: Sequence[PrecisionCurve], name: str = CURVES
+) -> dict[str, NDArray[Any]]:
     """Curves as arrays for a model file: one after another, and where each ends."""
     arrays: dict[str, NDArray[Any]] = {
-        f"curves.{name}": np.concatenate([getattr(curve, name) for curve in curves]).astype(kind)
-        for name, kind in RANKED.items()
+        f"{name}.{column}": np.concatenate([getattr(curve, column) for curve in curves]).astype(
+            kind
+        )
+        for column, kind in RANKED.items()
     }
-    arrays["curves.positives"] = np.array([curve.positives for curve in curves], np.int32)
-    arrays["curves.ends"] = np.cumsum([len(curve.chosen) for curve in curves]).astype(np.int32)
+    arrays[f"{name}.positives"] = np.array([curve.positives for curve in curves], np.int32)
+    arrays[f"{name}.ends"] = np.cumsum([len(curve.chosen) for curve in curves]).astype(np.int32)
     return arrays

@@ -6,7 +6,7 @@ smoothed: what would a new person say?
 """
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 
@@ -26,12 +26,18 @@ from harmonium.library.learning.fitting import (
     fit_first,
 )
 from harmonium.library.learning.labels import TaggedTracks, TrainingOptions, row_blocks
-from harmonium.library.learning.prior import builtin_tags_beside, with_prior
-from harmonium.library.learning.report import Evaluation, evaluate
+from harmonium.library.learning.prior import (
+    NO_CURVE,
+    builtin_tags_beside,
+    known_tags,
+    with_prior,
+)
+from harmonium.library.learning.report import NONE_KNOWN, Evaluation, KnownTag, evaluate
 from harmonium.library.learning.scores import curves_to_arrays
 from harmonium.library.learning.smoothing import can_smooth, learn_smoothing
 from harmonium.library.library import Library
 from harmonium.library.model.builtin import builtin_model
+from harmonium.library.model.precision import OTHER_CURVES
 from harmonium.library.store.models import StoredModel
 from harmonium.library.store.reports import ModelReport
 from harmonium.library.store.schema import GENRES
@@ -150,11 +156,13 @@ class _Training:
         """
         held_out = fitted.held_out
         arrays = dict(arrays)
+        known: Mapping[str, KnownTag] = NONE_KNOWN
         if examples.n_builtin:
-            mixed = with_prior(examples, held_out, fitted.folds, builtin_model().vocabulary)
+            known = known_tags()
+            mixed = with_prior(examples, held_out, builtin_model().vocabulary)
             held_out = mixed.held_out
             arrays["own_weight"] = mixed.own_weight
-        shown = evaluate(examples, held_out, fitted.folds)
+        shown = evaluate(examples, held_out, fitted.folds, known)
         curves = shown.curves
         stored = StoredModel(
             name=type(fitted.estimator).__name__,
@@ -165,9 +173,11 @@ class _Training:
             report=self._report(examples, fitted, shown),
         )
         if examples.n_builtin:
-            builtin = builtin_tags_beside(examples.tags)
+            builtin = builtin_tags_beside(examples, lambda tag: self.tracks.genre_labels(ids, tag))
+            elsewhere = [known[tag].curve if tag in known else None for tag in examples.tags]
+            others = [*(curve or NO_CURVE for curve in elsewhere), *builtin.checks]
             curves = [*curves, *builtin.curves]
-            arrays |= builtin.arrays
+            arrays |= builtin.arrays | curves_to_arrays(others, OTHER_CURVES)
             stored = builtin.added_to(stored).renamed(self.library.tags.renamed())
         rng = np.random.default_rng(self.options.seed)
         kept = np.sort(rng.permutation(len(ids))[:MAX_KEPT])

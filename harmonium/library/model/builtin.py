@@ -90,6 +90,12 @@ def _vocabulary() -> dict[str, Any]:
 
 
 @cache
+def builtin_vocabulary(kind: str) -> tuple[str, ...]:
+    """The built-in tags of a kind."""
+    return tuple(_vocabulary()[kind]["tags"])
+
+
+@cache
 def builtin_aliases() -> dict[str, str]:
     """Other words → the built-in tags that they mean."""
     return {

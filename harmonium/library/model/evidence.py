@@ -8,7 +8,12 @@ from harmonium.arrays import Arrays
 from harmonium.estimators import model_files
 from harmonium.library.model import USUAL_PRECISION
 from harmonium.library.model.builtin import PART, PLACES, model_of_file
-from harmonium.library.model.precision import PrecisionCurve, curves_from_arrays
+from harmonium.library.model.precision import (
+    OTHER_CURVES,
+    PrecisionCurve,
+    TagPrecision,
+    curves_from_arrays,
+)
 from harmonium.library.store.models import StoredModel
 from harmonium.library.store.reports import TagReport
 
@@ -53,6 +58,32 @@ class Evidence:
         if column >= len(self.curves) or not len(self.curves[column].chosen):
             return None
         return self.curves[column]
+
+    @cached_property
+    def _others(self) -> list[PrecisionCurve]:
+        """For each output, the curve of the collection that it was not learnt from."""
+        return curves_from_arrays(self._arrays, OTHER_CURVES)
+
+    @cached_property
+    def _precisions(self) -> dict[int, TagPrecision]:
+        return {}
+
+    def precision(self, column: int) -> TagPrecision | None:
+        """All that is known about the precision of an output; None if nothing is."""
+        curve = self.curve(column)
+        if curve is None:
+            return None
+        if column not in self._precisions:
+            other = self._others[column] if column < len(self._others) else None
+            if other is not None and not len(other.chosen):
+                other = None
+            taught = self._is_own(column)
+            self._precisions[column] = TagPrecision(
+                own=curve if taught else other,
+                builtin=other if taught else curve,
+                taught=taught,
+            )
+        return self._precisions[column]
 
     def quality(self, column: int) -> Quality | None:
         """How well the model knows an output; None if it was not evaluated."""

@@ -27,17 +27,15 @@ from harmonium.data.tag_names import kind_of, normalise_tag
 from harmonium.errors import UnknownTagError, did_you_mean
 from harmonium.library.model.builtin import builtin_aliases, builtin_kinds, builtin_model
 from harmonium.library.model.evidence import Evidence, Quality
-from harmonium.library.model.precision import (
-    MIN_NEARBY,
-    PrecisionCurve,
-    best_precision,
-    threshold_for,
-)
+from harmonium.library.model.precision import MIN_NEARBY, PrecisionCurve, TagPrecision
 from harmonium.library.store.models import NO_MODEL, Output, Owner, Source, StoredModel
 from harmonium.library.store.predictions import MISSING, Steps, packed_number
 
 if TYPE_CHECKING:
     from harmonium.library.library import Library
+
+MIN_CATCH_ALL = 0.6
+"""The least probability of a built-in tag of two genres, such as pop/rock: below, it is a guess."""
 
 
 class NotWritten(StrEnum):
@@ -51,6 +49,7 @@ class NotWritten(StrEnum):
     FEW_TRACKS = "few tracks"
     IMPRECISE = "imprecise"
     UNSTEADY = "unsteady"
+    CONTRADICTED = "contradicted"
 
     @property
     def explanation(self) -> str:
@@ -67,6 +66,7 @@ _EXPLANATIONS = {
     NotWritten.FEW_TRACKS: "too few artists to measure it",
     NotWritten.IMPRECISE: "never that precise",
     NotWritten.UNSTEADY: "its most probable tracks are less often right",
+    NotWritten.CONTRADICTED: "a built-in tag that your own tracks contradict",
 }
 
 
@@ -77,7 +77,9 @@ class WriteDecision:
     threshold: float | None = None  # None: never
     precision: float | None = None  # what to expect of what is written; None if unknown
     reason: NotWritten | None = None  # None if it is written
-    best: float | None = None  # the best precision that it surely reaches, if that is too low
+    best: float | None = None  # the best precision that it reaches, if that is too low
+    contradicted: bool = False
+    """Whether the library's tracks keep the built-in model from writing it to as many."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -128,6 +130,13 @@ class Tag:
         if self.evidence is None or self.column is None or not self._is_trained:
             return None
         return self.evidence.curve(self.column)
+
+    @property
+    def measured(self) -> TagPrecision | None:
+        """All that is known about its precision; None if nothing is."""
+        if self.evidence is None or self.column is None or not self._is_trained:
+            return None
+        return self.evidence.precision(self.column)
 
     @property
     def _is_trained(self) -> bool:
@@ -190,7 +199,7 @@ class Tag:
         if reason is not None or self.threshold is None:
             return WriteDecision(reason=reason or NotWritten.NOT_LEARNT)
         evidence = self.evidence
-        curve = self.curve
+        measured = self.measured
         usual: float | None = self.threshold
         if evidence is not None and self.column is not None and not evidence.is_sure(self.column):
             usual = None
@@ -198,20 +207,26 @@ class Tag:
             if usual is None:
                 return WriteDecision(reason=NotWritten.IMPRECISE)
             return WriteDecision(threshold=usual)
-        if curve is None:
+        if measured is None:
             if precision is None and usual is not None:
                 return WriteDecision(threshold=usual)
             return WriteDecision(reason=NotWritten.UNMEASURED)
-        likely = threshold_for(curve, MIN_NEARBY)
+        likely = measured.threshold(MIN_NEARBY)
         thresholds = [threshold for threshold in (usual, likely) if threshold is not None]
         least = min(thresholds, default=None)
         threshold = least
         if precision is not None and least is not None:
-            promised = threshold_for(curve, precision)
+            promised = measured.threshold(precision)
             threshold = None if promised is None else max(promised, least)
+        asked = MIN_NEARBY if precision is None else precision
+        contradicted = measured.is_contradicted(asked)
         if threshold is None:
-            return _too_imprecise(curve, MIN_NEARBY if precision is None else precision)
-        return WriteDecision(threshold=threshold, precision=curve.expected_from(threshold))
+            return _too_imprecise(measured, asked, contradicted)
+        return WriteDecision(
+            threshold=threshold,
+            precision=measured.expected_from(threshold),
+            contradicted=contradicted,
+        )
 
     def _never_written(self) -> NotWritten | None:
         """Why it is not written at any precision."""
@@ -226,8 +241,10 @@ class Tag:
         return None
 
 
-def _too_imprecise(curve: PrecisionCurve, precision: float) -> WriteDecision:
-    best = best_precision(curve)
+def _too_imprecise(measured: TagPrecision, precision: float, contradicted: bool) -> WriteDecision:
+    if contradicted:
+        return WriteDecision(reason=NotWritten.CONTRADICTED, contradicted=True)
+    best = measured.best()
     if best is None:
         return WriteDecision(reason=NotWritten.FEW_TRACKS)
     if best < precision:
@@ -397,6 +414,8 @@ class TagTable:
         learnt = _learnt_from(output)
         owner = _owner_of(learnt)
         threshold = None if output is None else output.threshold
+        if threshold is not None and owner == "built-in" and "/" in name:
+            threshold = max(threshold, MIN_CATCH_ALL)
         if self._owner is not None and owner != self._owner:
             threshold = None
         return Tag(
