@@ -128,7 +128,7 @@ def by_training(X, Y, P, known, tags, draws):
                 n_inputs = fitted.estimator.n_features_in_
                 found_p = fitted.estimator.predict_proba(inputs[~half, :n_inputs])
                 if more is not None:
-                    mixed = with_prior(examples, fitted.held_out, fitted.folds, vocabulary)
+                    mixed = with_prior(examples, fitted.held_out, vocabulary)
                     for j, place in known.items():
                         weight = np.float32(mixed.own_weight[j])
                         found_p[:, j] = mix(found_p[:, j], P[~half, place], weight)

@@ -15,6 +15,7 @@ artist, and every draw has a collection of its own. The settings of the bound we
     0.5 …       --precision
     point       a rival of 0.8: for each tag the most tracks of which 80 % of the held-out ones were
                 right, without a bound
+    bound       the rule for the built-in model: a lower bound, of at least eight artists
     p ≥ 0.8     another: one threshold for all tags, a probability of 0.8
     counted     another: the bound of Clopper and Pearson (80 %, one-sided) with every track for
                 itself, going down from the eighth track while it is not below 0.8
@@ -45,6 +46,7 @@ from harmonium.library.model.precision import (
     DOUBT,
     MIN_EFFECTIVE,
     PrecisionCurve,
+    TagPrecision,
     curves_from_arrays,
     threshold_for,
 )
@@ -74,6 +76,11 @@ def by_point(curve: PrecisionCurve, precision: float) -> float:
     return float(curve.thresholds[enough[-1]]) if len(enough) else np.nan
 
 
+def bound(curve: PrecisionCurve, precision: float) -> float:
+    threshold = threshold_for(curve, precision)
+    return np.nan if threshold is None else threshold
+
+
 def counted(curve: PrecisionCurve, precision: float) -> float:
     threshold = np.nan
     bound = beta.ppf(DOUBT, np.maximum(curve.right, 1), curve.chosen - curve.right + 1)
@@ -86,7 +93,7 @@ def counted(curve: PrecisionCurve, precision: float) -> float:
 
 
 def promised(curves: list[PrecisionCurve], precision: float) -> Any:
-    found = [threshold_for(curve, precision) for curve in curves]
+    found = [TagPrecision(own=curve, taught=True).threshold(precision) for curve in curves]
     return np.array([np.nan if one is None else one for one in found])
 
 
@@ -165,7 +172,7 @@ def main() -> None:
                 curves = curves_from_arrays(from_bytes(model.bytes)[0])
                 ways = {"own": (model.thresholds, 0.0)}
                 ways |= {str(p): (promised(curves, p), p) for p in ASKED}
-                for way, rule in (("point", by_point), ("counted", counted)):
+                for way, rule in (("point", by_point), ("bound", bound), ("counted", counted)):
                     ways[way] = (np.array([rule(curve, 0.8) for curve in curves]), 0.8)
                 ways["p ≥ 0.8"] = (np.full(len(curves), 0.8), 0.8)
                 for way, (thresholds, asked) in ways.items():

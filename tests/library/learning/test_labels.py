@@ -76,6 +76,26 @@ def test_tracks_of_which_only_a_word_without_meaning_is_said_are_unknown_for_gen
     assert not np.isnan(jazz[~np.isin(tracks.ids, [42, 43])]).any()
 
 
+def test_a_genre_that_nobody_else_uses_or_a_kind_of_it_leaves_other_genres_unknown(library):
+    small_library.fill(library, tagged=0, people=())
+    genres = {number: ["jazz", "electronic"][number % 2] for number in range(1, 31)}
+    genres |= {31: "clasical", 32: "jaz", 33: "bebop", 34: "electro", 35: "jazz/blues"}
+    given = pl.DataFrame({"person": "files", "track_id": [*genres], "tag": [*genres.values()]})
+    with library.begin():
+        library.opinions.add_triples(given, change=new_change(library), kind="file")
+    library.set_kind("clasical", "jaz", "jazz/blues", kind="genre")
+    tracks = TaggedTracks.read(library, TrainingOptions())
+    Y = labels(tracks)
+    at = {number: place for place, number in enumerate(tracks.ids.tolist())}
+    assert np.isnan([Y["jazz"][at[number]] for number in (31, 32, 33, 35)]).all()
+    assert Y["jazz"][at[34]] == 0
+    assert np.isnan(Y["electronic"][at[34]])
+    assert Y["electronic"][at[33]] == 0
+    blues = dict(zip(tracks.ids.tolist(), tracks.genre_labels(tracks.ids, "blues"), strict=True))
+    assert np.isnan([blues[31], blues[32], blues[35]]).all()
+    assert blues[33] == blues[34] == 0
+
+
 def test_a_genre_in_a_file_says_nothing_about_moods(library):
     ids, *_ = small_library.fill(library, tagged=0, people=())
     say = library.opinions.say
