@@ -23,9 +23,10 @@ from matplotlib.figure import Figure
 
 from harmonium import DiscriminativeRBM, TagSmoother
 from harmonium.audio import clip_features
+from harmonium.estimators.calibration import ask_by_features, correct_folds
 from harmonium.evaluation import auc_per_tag, log_loss_per_tag, reliability
 from harmonium.library.learning.scores import make_curves
-from harmonium.library.model.precision import threshold_for
+from harmonium.library.model.precision import TagPrecision, threshold_for
 from harmonium.rbm.gradients import (
     Batch,
     BeliefPropagation,
@@ -380,7 +381,7 @@ def calibration() -> Figure:
 def precision() -> Figure:
     """What is written by a promised precision: how often it is right, beside simpler rules."""
     promised = np.array([0.5, 0.6, 0.7, 0.8, 0.9])
-    rules = ("harmonium write", "the held-out share itself", "the probability itself")
+    rules = ("your tags", "built-in tags", "the held-out share itself", "the probability itself")
     written = {name: np.zeros((5, 2)) for name in rules}
     for seed in range(20):
         rng = np.random.default_rng(seed)
@@ -388,19 +389,23 @@ def precision() -> Figure:
         said = offset + 1.6 * rng.normal(size=(2200, 40))  # log-odds by the model
         truth = rng.random(said.shape) < 1 / (1 + np.exp(-(offset + trust * (said - offset))))
         P, Y = (1 / (1 + np.exp(-said))).astype(np.float32), truth.astype(np.float32)
+        held = [np.arange(fold, 200, 5) for fold in range(5)]
+        asked = [ask_by_features(P[rows], Y[rows]) for rows in held]
+        P[200:] = correct_folds(asked, held, P[:200])(P[200:])
         curves = make_curves(Y[:200], P[:200])
         for place, share in enumerate(promised):
             for j, curve in enumerate(curves):
                 passed = np.flatnonzero((curve.precision >= share) & (curve.chosen >= 8))
                 share_itself = curve.thresholds[passed[-1]] if len(passed) else None
-                thresholds = threshold_for(curve, share), share_itself, share
+                taught = TagPrecision(own=curve, taught=True).threshold(share)
+                thresholds = taught, threshold_for(curve, share), share_itself, share
                 for name, threshold in zip(rules, thresholds, strict=True):
                     if threshold is None:
                         continue
                     chosen = P[200:, j] >= threshold
                     written[name][place] += (Y[200:, j][chosen].sum(), chosen.sum())
     figure, (left, right) = plt.subplots(1, 2, figsize=(9, 3.6))
-    for (name, sums), colour in zip(written.items(), (BLUE, ORANGE, GREEN), strict=True):
+    for (name, sums), colour in zip(written.items(), (BLUE, PURPLE, ORANGE, GREEN), strict=True):
         reached, volume = sums[:, 0] / sums[:, 1], sums[:, 1] / (20 * 2000)
         left.plot(promised, reached, "o-", color=colour, label=name)
         right.plot(promised, volume, "o-", color=colour, label=name)

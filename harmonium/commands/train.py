@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -106,10 +106,12 @@ def train(
             except EngineError as error:
                 raise EngineError(f"{error}\n{_stopped(opened, first_model)}") from error
         spellings = opened.tags.spellings()
+        decisions = opened.snapshot().tags.written(USUAL_PRECISION)
+        contradicted = [tag for tag, decision in decisions.items() if decision.contradicted]
     out.json({"model": model.id, **model.report.to_json()})
     out.table(TAG_COLUMNS, [_row(tag, spellings) for tag in model.report.tags])
     if out.is_terminal:
-        out.say("", *_summary(model, spellings))
+        out.say("", *_summary(model, spellings, contradicted))
     if not any(output.threshold is not None for output in model.outputs):
         if not as_json:
             out.note(*_nothing_learnt(model))
@@ -148,15 +150,23 @@ def _row(tag: TagReport, spellings: dict[str, str]) -> tuple[str | Text, ...]:
         _two_digits(tag.threshold),
         _two_digits(tag.precision),
         _two_digits(tag.write_from),
-        Text("" if tag.learnt else "not learnt", style="yellow"),
+        Text(_remark(tag), style="yellow"),
     )
+
+
+def _remark(tag: TagReport) -> str:
+    if tag.learnt:
+        return ""
+    return "not learnt" if tag.threshold is None else "built-in"
 
 
 def _two_digits(number: float | None) -> str:
     return "" if number is None else f"{number:.2f}"
 
 
-def _summary(model: StoredModel, spellings: dict[str, str]) -> Iterator[str]:
+def _summary(
+    model: StoredModel, spellings: dict[str, str], contradicted: Sequence[str]
+) -> Iterator[str]:
     report = model.report
     people = "1 person" if report.people == 1 else f"{report.people:,} people"
     yield (
@@ -176,6 +186,13 @@ def _summary(model: StoredModel, spellings: dict[str, str]) -> Iterator[str]:
         helped = "helped" if report.shipped_inputs else "did not help"
         tags = counted(n_from_builtin, "tag")
         yield f"The built-in model's predictions {helped}. It adds {tags}."
+        rest = [tag.tag for tag in report.tags if tag.threshold is not None and not tag.learnt]
+        if rest:
+            names = ", ".join(spellings.get(tag, tag) for tag in rest)
+            yield f"The built-in model predicts those of your tags that were not learnt: {names}."
+    if contradicted:
+        names = ", ".join(spellings.get(tag, tag) for tag in contradicted)
+        yield f"Written to fewer files than before, since your tracks contradict it: {names}."
     yield (
         "AUC: 0.5 is chance, 1 is perfect. Threshold: the probability at which a track gets the "
         "tag. Precision: the share of such held-out tracks that have it. Write from: the "
@@ -187,7 +204,8 @@ def _summary(model: StoredModel, spellings: dict[str, str]) -> Iterator[str]:
     if report.n_learnt < len(report.tags):
         yield (
             "Tags that are not learnt are not clearly better than chance: they have too few "
-            "tracks, or their tracks do not sound alike. They are not predicted."
+            "tracks, or their tracks do not sound alike. They are not predicted, unless the built-in "
+            "model knows them."
         )
     if report.genres:
         yield "Subgenres count as their genres, also in search; --genres none stops that."
