@@ -204,8 +204,8 @@ def _summary(
     if report.n_learnt < len(report.tags):
         yield (
             "Tags that are not learnt are not clearly better than chance: they have too few "
-            "tracks, or their tracks do not sound alike. They are not predicted, unless the built-in "
-            "model knows them."
+            "tracks, or their tracks do not sound alike. They are not predicted, unless the "
+            "built-in model knows them."
         )
     if report.genres:
         yield "Subgenres count as their genres, also in search; --genres none stops that."
