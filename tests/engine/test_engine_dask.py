@@ -10,8 +10,11 @@ import engine_tasks
 import pytest
 from dask_cluster import cluster
 from engine_tasks import completed
+from noise_files import LEVEL, write
 from processes_in_tests import end, is_running, wait_until
+from small_disks import full, mount, read_only, unmount
 
+from harmonium.audio.extraction import extract_files
 from harmonium.engine import EngineError, WorkerDied, dask, make_executor
 
 
@@ -113,6 +116,44 @@ def test_a_task_that_needs_more_memory_than_a_worker_has(tmp_path):
         assert (found[1].result, found[2].result) == (2**20, 2 * 2**20)
         assert isinstance(found[2000].error, WorkerDied)
         assert "ran out of memory" in str(found[2000].error)
+
+
+@pytest.fixture
+def disk(tmp_path):
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    if not mount(folder, "4m"):
+        pytest.skip("a file system of its own can be mounted by the superuser alone")
+    yield folder
+    unmount(folder)
+
+
+def check_work(running, folder):
+    """Workers compute, read files, and take over from one that is killed."""
+    found = outcomes(engine_tasks.double, range(50), engine=running.address)
+    assert {task: o.result for task, o in found.items()} == {x: 2 * x for x in range(50)}
+    music = [write(folder / "music" / f"{i}.flac", i) for i in range(6)]
+    cache = folder / "cache"
+    extraction = extract_files(music, extractor=LEVEL, engine=running.address, cache=cache)
+    assert len(extraction.paths) == len(music)
+    assert not extraction.failures
+    end(running.workers[0])
+    (outcome,) = completed(engine_tasks.double, [4], engine=running.address)
+    assert outcome.result == 8
+
+
+@pytest.mark.long
+def test_workers_whose_disk_is_full_go_on(tmp_path, disk):
+    """Nothing that they do for us needs a disk."""
+    with cluster(tmp_path, env={"TMPDIR": str(disk)}, local=disk) as running, full(disk):
+        check_work(running, tmp_path)
+
+
+@pytest.mark.long
+def test_workers_on_a_read_only_disk_work(tmp_path, disk):
+    env = {"TMPDIR": str(disk), "HOME": str(disk), "HARMONIUM_CACHE": str(disk / "cache")}
+    with read_only(disk), cluster(tmp_path, env=env) as running:
+        check_work(running, tmp_path)
 
 
 @pytest.mark.long

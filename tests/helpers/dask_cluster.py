@@ -17,9 +17,10 @@ NO_DASHBOARD = ("--no-dashboard", "--dashboard-address", "127.0.0.1:0")
 class Cluster:
     """Its processes, and the address of its scheduler."""
 
-    def __init__(self, folder, *, n_workers, nanny, env, memory=0):
+    def __init__(self, folder, *, n_workers, nanny, env, memory=0, local=None):
         self.processes = []
         self._folder, self._nanny, self._memory = folder, nanny, memory
+        self._local = folder if local is None else local  # where workers may write
         self._env = {
             "DASK_DISTRIBUTED__COMM__TIMEOUTS__CONNECT": "60s",
             **({} if memory else {"DASK_DISTRIBUTED__WORKER__MEMORY__TERMINATE": "False"}),
@@ -44,7 +45,7 @@ class Cluster:
     def add_worker(self):
         worker = self._start(
             *("worker", self.address, "--nthreads", 1, "--host", "127.0.0.1"),
-            *("--nanny" if self._nanny else "--no-nanny", "--local-directory", self._folder),
+            *("--nanny" if self._nanny else "--no-nanny", "--local-directory", self._local),
             *("--memory-limit", self._memory, "--name", f"worker-{len(self.processes)}"),
         )
         self.workers.append(worker)
@@ -77,14 +78,14 @@ class Cluster:
 
 
 @contextmanager
-def cluster(folder, *, n_workers=2, nanny=False, env=(), memory=0):
+def cluster(folder, *, n_workers=2, nanny=False, env=(), memory=0, local=None):
     """A cluster that is gone at the end of the block; in it, an engine waits for it patiently."""
     running = None
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(dask, "CONNECT_SECONDS", PATIENCE)
         patch.setattr(dask, "WORKER_SECONDS", PATIENCE)
         try:
-            how = {"n_workers": n_workers, "nanny": nanny, "memory": memory}
+            how = {"n_workers": n_workers, "nanny": nanny, "memory": memory, "local": local}
             running = Cluster(folder, env=dict(env), **how)
             yield running
         finally:
