@@ -139,9 +139,10 @@ def test_a_file_with_a_line_per_tag(hand_made):
 
 
 def test_a_file_with_the_names_of_the_tags(tmp_path):
-    tags = ["rock", "jazz, cool", "pop", "folk"]
+    tags = ["rock", "jazz, cool", "=pop", "folk"]
     report = build_report(fabricate(tmp_path, TWO_MODELS, by_hand, tags=tags))
     assert 'emotify,raw,"jazz, cool",' in report.files["per-tag.csv"]
+    assert "emotify,raw,'=pop," in report.files["per-tag.csv"]
 
 
 @pytest.fixture(scope="module")

@@ -30,6 +30,7 @@ from harmonium.experiments.report.numbers import (
 )
 from harmonium.experiments.report.paper import CITATION, paper_aucs
 from harmonium.experiments.report.wording import NOTHING, format_value
+from harmonium.spreadsheets import guarded_frame
 
 SIGNS = {RAW: "−", BY_DEFAULT.name: "+"}
 
@@ -264,4 +265,4 @@ def per_tag_csv(summary: Summary) -> str:
         for name, values in columns.items():
             frame[name] = [None if math.isnan(value) else f"{value:.6g}" for value in values]
         frames.append(pl.DataFrame(frame))
-    return pl.concat(frames, how="diagonal_relaxed").write_csv()
+    return guarded_frame(pl.concat(frames, how="diagonal_relaxed")).write_csv()
