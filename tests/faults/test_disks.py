@@ -5,7 +5,7 @@ import shutil
 import pytest
 from command_line import run_main
 from noise_files import write
-from small_disks import leave, make_room, mount, read_only, unmount
+from small_disks import full, leave, make_room, mount, read_only, unmount
 from small_library import EXTRACTOR, fill, trained
 from some_tracks import in_force, write_table
 from tagged_files import FORMATS
@@ -114,6 +114,25 @@ def test_reading_needs_no_room(searched):
     assert done.exit_code == 2
     assert "The disk is full" in " ".join(done.stderr.split())
     assert searched.read_bytes() == content
+
+
+def test_playlists_beside_a_full_library(disk, place, tmp_path):
+    """Those that would not change need no room; each of the others has its reason."""
+    with Library.open(place) as library:
+        library.say(1, "calm")
+        library.save_search("Calm", "calm")
+    folder = tmp_path / "lists"
+    assert run_main("playlists", folder, "-L", place).exit_code == 0
+    with full(disk):
+        assert run_main("playlists", folder, "-L", place).exit_code == 0
+        (folder / "Calm.m3u8").unlink()
+        done = run_main("playlists", folder, "-L", place)
+        assert done.exit_code == 1
+        assert "Saved search 'Calm'" in done.stderr
+        assert "The disk is full" in " ".join(done.stderr.split())
+        assert list(folder.iterdir()) == []
+    assert run_main("playlists", folder, "-L", place).exit_code == 0
+    assert [path.name for path in folder.iterdir()] == ["Calm.m3u8"]
 
 
 def test_search_goes_on_without_the_sounds_that_there_is_no_room_for(disk):

@@ -13,6 +13,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from hashlib import sha256
 from itertools import chain, count
@@ -21,7 +22,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from harmonium import stopping
 from harmonium.data.tag_names import normalise_tag
-from harmonium.errors import DataError, HarmoniumError, readable
+from harmonium.errors import (
+    DataError,
+    HarmoniumError,
+    LibraryReadOnlyError,
+    LibraryUnavailableError,
+    readable,
+)
 from harmonium.files import absolute_path, check_writable, write_atomically
 from harmonium.library.export import playlist
 from harmonium.library.search import Query
@@ -126,8 +133,8 @@ class _Folder:
                 "the file, or rename the search."
             )
         if present != new:
-            self._digests[name] = f"{present or ''} {new}"  # either, should the process end here
-            self._remember()
+            either = f"{present or ''} {new}"  # should the process end here
+            self._remember(self._digests | {name: either})
             write_atomically(path, content)
         self._digests[name] = new
         return path
@@ -139,12 +146,17 @@ class _Folder:
             if _digest(path) in self._digests.pop(name).split():
                 path.unlink()
                 yield path
-        self._remember()
+        # On a full disk, what was stored before the last file was written is enough.
+        with suppress(LibraryUnavailableError, LibraryReadOnlyError):
+            self._remember(self._digests)
 
-    def _remember(self) -> None:
+    def _remember(self, digests: dict[str, str]) -> None:
+        """Store what our files may hold, before one of them is written."""
         folders = self._library.settings.get(PLAYLISTS, {})
-        state = (self._digests, self.rules, self.relative)
-        self._library.settings.set(PLAYLISTS, folders | {self._place: state})
+        state = [digests, self.rules, self.relative]
+        if folders.get(self._place) != state:
+            self._library.settings.set(PLAYLISTS, folders | {self._place: state})
+        self._digests = digests
 
 
 def _digest(path: Path) -> str | None:
