@@ -168,8 +168,8 @@ class _Restoration:
             if _state_of(path, file) is FileState.WRITTEN:
                 raise  # read-only, say; no copy of it is restored instead
             return None
-        if not restored and self._last_write(file, path) is None:
-            return None  # it is as before, but no undo made it so: perhaps it is another file
+        if not restored and not self._was_undone_at(file, path):
+            return None  # as before, but no undo of the change made it so: perhaps another file
         self._taken.add(path)
         return restored
 
@@ -243,9 +243,8 @@ class _Restoration:
     ) -> str | None:
         """Where the file is that was restored already, by an undo or by another program."""
         as_before = [path for path, state in states.items() if state is FileState.BEFORE]
-        last = {path: self._last_write(file, path) for path in as_before}
-        for path, write in last.items():
-            if write is not None and write.undoes == file.written.change_id:
+        for path in as_before:
+            if self._was_undone_at(file, path):
                 return path
         if file.path in as_before:
             return file.path
@@ -253,7 +252,10 @@ class _Restoration:
             return None  # it may be that one; the rest sound different
         # Perhaps it was restored at its own path, and moved after that.
         is_restored = self._last_write(file, file.path) is not None
-        return next((path for path in as_before if is_restored or last[path] is not None), None)
+        for path in as_before:
+            if is_restored or self._last_write(file, path) is not None:
+                return path
+        return None
 
     def _changed_at(
         self, file: _File, known: dict[str, Track], states: dict[str, FileState]
@@ -275,6 +277,11 @@ class _Restoration:
             if is_of_track and not write.is_undone and write.undoes is None:
                 return f"change {write.change_id} wrote to it later; undo that one first"
         return "it was changed since; --fields-only restores the fields that were written"
+
+    def _was_undone_at(self, file: _File, path: str) -> bool:
+        """Whether an undo of the file's change wrote last to a path."""
+        write = self._last_write(file, path)
+        return write is not None and write.undoes == file.written.change_id
 
     def _last_write(self, file: _File, path: str) -> _LaterWrite | None:
         """The last of the later writes to a path, if it made the file as it was before."""

@@ -180,6 +180,24 @@ def test_a_file_that_cannot_be_read_is_not_taken_for_one_that_is_gone(written, l
     assert "not a file" in report.files_left[str(written["mp3"])]
 
 
+def test_of_two_equal_files_that_changed_places_each_is_restored(library, copies):
+    """Also if another program has written one of them anew: its inode does not tell."""
+    first, second = copies
+    before = first.read_bytes()
+    library.write(str(first))
+    moved = first.with_name("moving")
+    first.rename(moved)
+    second.rename(first)
+    second.write_bytes(moved.read_bytes())
+    moved.unlink()
+    reindex(library)
+    library.write(str(first))
+    assert first.read_bytes() == second.read_bytes() != before
+    assert library.undo().files_restored == 1
+    assert library.undo().files_restored == 1
+    assert first.read_bytes() == second.read_bytes() == before
+
+
 def test_copies_are_restored_unless_they_were_changed(library, copies):
     before = [path.read_bytes() for path in copies]
     library.write()
