@@ -281,6 +281,7 @@ def test_a_file_that_was_changed_since_is_left_and_does_not_block(written, libra
     assert written["flac"].read_bytes() == edited
     undoing = library.changes.list(1)[0].id
     listed = undo("--list").stdout.splitlines()
+    assert f"change {number} partly undone: " in listed[0]
     assert listed[1].endswith(f"partly undone by {undoing}, 1 left")
     assert library.writer.last_change().id == number - 1
     assert "removed" in undo().stdout

@@ -326,8 +326,8 @@ class Changes(LibraryPart):
         conflicts = _plan_opinions(connection, undone.id)
         if undone.undone_in_part_by is not None and undone.left is None:
             return UndoReport(change=undone.undone_in_part_by)
-        summary = "an undo" if undone.undoes is not None else undone.summary
-        number = self.begin("undo", f"change {undone.id} undone: {summary}", undoes=undone.id)
+        summary = f"change {undone.id} undone: {_summary(undone)}"
+        number = self.begin("undo", summary, undoes=undone.id)
         ended, revived = _undo_opinions(connection, undone.id, number)
         report = UndoReport(change=number, ended=ended, revived=revived, conflicts=conflicts)
         self._undo_values(connection, undone.id, report)
@@ -374,10 +374,17 @@ def _end_undo(connection: sa.Connection, undone: Change, report: UndoReport) -> 
     values: dict[str, Any] = {"left": report.n_left}
     if not report.n_done and not report.complete:
         values["summary"] = f"nothing of change {undone.id} could be undone"
+    elif not report.complete:
+        values["summary"] = f"change {undone.id} partly undone: {_summary(undone)}"
     connection.execute(sa.update(change).where(change.c.id == report.change).values(values))
     if report.complete:
         _mark(connection, undone.id, report.change)
     return report
+
+
+def _summary(undone: Change) -> str:
+    """What a change that is undone did."""
+    return "an undo" if undone.undoes is not None else undone.summary
 
 
 def _check_not_undone(undone: Change) -> None:
