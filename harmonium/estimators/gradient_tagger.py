@@ -517,7 +517,7 @@ class GradientTagger(EpochHistory, TagClassifier):
             known = self._known(features, y).copy()
             known[:, place] = np.nan
         log_odds = self._architecture().log_odds()
-        members = self._unconditional_params()
+        members = self._member_params()
         by_features = mean_probabilities(
             [
                 in_blocks(partial(self._architecture().quick_probabilities, params), features)
@@ -567,7 +567,7 @@ class GradientTagger(EpochHistory, TagClassifier):
         _, options = self._architecture().log_odds()
         model = onnx_model(
             self._scaling,
-            self._unconditional_params(),
+            self._member_params(),
             self.recalibration_,
             kind=self._network,
             steps=options if self._network == "rbm" else 1,
@@ -575,16 +575,6 @@ class GradientTagger(EpochHistory, TagClassifier):
         )
         check_writable(path)
         write_atomically(Path(path), model.SerializeToString())
-
-    def _unconditional_params(self) -> list[Parameters]:
-        """The members, if nothing but the features conditions the tags."""
-        members = self._member_params()
-        if any(getattr(params, "V", np.zeros(0)).size for params in members):
-            raise DataError(
-                "Importances and ONNX follow features alone, but this model also takes what "
-                "another classifier says."
-            )
-        return members
 
     def _place_of(self, tag: Any) -> int:
         places = np.flatnonzero(self.tags_ == tag)

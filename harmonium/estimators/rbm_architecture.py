@@ -112,8 +112,8 @@ class RBMArchitecture(Architecture):
         """Those after the steps of mean field."""
         if self.n_below:
             raise DataError(
-                "A model over a classifier has no importances: how the classifier uses the "
-                "features is unknown. Use a model without estimator."
+                "A model over a classifier has no importances and no ONNX: how the classifier uses "
+                "the features is unknown. Use a model without estimator."
             )
         if self.inference.method != "mean_field":
             raise DataError(

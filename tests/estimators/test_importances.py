@@ -95,13 +95,6 @@ def test_a_feature_that_makes_a_tag_is_its_most_important(train):
     assert by_tag.argmax() == 2
 
 
-def test_what_else_conditions_the_tags_is_not_left_out_silently(train, tmp_path):
-    model = quick(training="multi_prediction", max_epochs=1, validation_fraction=0).fit(*train)
-    model._params = model._params._replace(V=np.ones((1, 4), np.float32))
-    with pytest.raises(DataError, match="another classifier"):
-        model.importances(train.X, 0)
-
-
 def test_other_ways_to_predict_and_unknown_tags_are_refused(train):
     model = quick(inference="lbp", max_epochs=1, validation_fraction=0).fit(*train)
     with pytest.raises(DataError, match="inference='mean_field'"):
