@@ -24,6 +24,7 @@ ORDER = (
     "train_on_your_own_table",
     "smooth_tags",
     "compare_training_methods",
+    "rbm_over_trees",
     "complete_tags",
     "calibration_and_decisions",
     "tag_a_folder",
