@@ -41,6 +41,12 @@ def sound(rng, bass, bright, drums):
     return (0.5 * wave / np.abs(wave).max()).astype(np.float32)
 
 
+def copy_library(source: Path, target: Path) -> None:
+    """Copy a library that may be open elsewhere."""
+    with Library.open(source) as library, Library.open(target) as copy:
+        library.engine.raw_connection().backup(copy.engine.raw_connection().driver_connection)
+
+
 def write_music(folder: Path) -> tuple[list[Path], np.ndarray]:
     """The files, and which of TAGS fits each, (n, 6)."""
     rng = np.random.default_rng(5)

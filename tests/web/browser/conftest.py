@@ -2,7 +2,7 @@
 
 import pytest
 from browser_pages import CHROMIUM, FLAGS, PATIENCE, WIDTHS, opened_page
-from heard_library import make_heard_library
+from heard_library import copy_library, make_heard_library
 from web_server import root, serving
 
 from harmonium.library.store import database
@@ -10,13 +10,14 @@ from harmonium.library.store import database
 
 @pytest.fixture(scope="package")
 def music(tmp_path_factory):
-    """A folder of music, with a trained library beside it."""
+    """A folder of music, with a trained library beside it, and a copy that no test changes."""
     if CHROMIUM is None:
         pytest.skip("Chromium is not installed: apt-get install chromium")
     top = tmp_path_factory.mktemp("browser")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(database, "SYNCHRONOUS", "OFF")
         make_heard_library(top / "music", top / "library.db")
+        copy_library(top / "library.db", top / "as-trained.db")
     return top
 
 

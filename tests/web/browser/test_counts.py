@@ -5,11 +5,9 @@ import re
 import httpx
 import pytest
 from browser_pages import JOB_PATIENCE, opened_page
-from heard_library import N_TRACKS, RARE, answer_and_hide
+from heard_library import N_TRACKS, RARE, answer_and_hide, copy_library
 from playwright.sync_api import expect
 from web_server import root, serving
-
-from harmonium.library import Library
 
 N_ANSWERS = 3
 FIRST_FILES, MORE_FILES = 5, 20  # of the preview of a write
@@ -19,8 +17,7 @@ FIRST_FILES, MORE_FILES = 5, 20  # of the preview of a write
 def counts_address(music, tmp_path_factory):
     """A library with tags of every sort: trained, learnt from answers, of one track, hidden."""
     place = tmp_path_factory.mktemp("counts") / "library.db"
-    with Library.open(music / "library.db") as library, Library.open(place) as copy:
-        library.engine.raw_connection().backup(copy.engine.raw_connection().driver_connection)
+    copy_library(music / "as-trained.db", place)
     answer_and_hide(place)
     with serving(place) as client:
         yield root(client)

@@ -9,7 +9,7 @@ import httpx
 import numpy as np
 import pytest
 from browser_pages import JOB_PATIENCE, opened_page
-from heard_library import N_TRACKS, work_quickly
+from heard_library import N_TRACKS, copy_library, work_quickly
 from mutagen.flac import FLAC
 from playwright.sync_api import expect
 from web_server import root, serving
@@ -58,6 +58,7 @@ def test_search_completes_narrows_and_says_what_to_do(browser, address):
         assert 0 < n < N_TRACKS
         page.get_by_role("button", name=re.compile("^drums")).click()
         expect(page).to_have_url(re.compile("q=bright\\+drums"))
+        expect(page.locator("#found")).not_to_have_text(re.compile(rf"^{n} "))  # the list is new
         page.get_by_role("button", name="Exclude drums").click()
         expect(page).to_have_url(re.compile("q=bright\\+-drums"))
         expect(page.locator(".facet.off")).to_have_count(1)
@@ -124,8 +125,7 @@ def test_a_path_is_saved_opened_renamed_and_deleted(page, address):
 def heard(music, tmp_path_factory):
     """The address of the same library, with a model that knows audio features."""
     place = tmp_path_factory.mktemp("features") / "library.db"
-    with Library.open(music / "library.db") as library, Library.open(place) as copy:
-        library.engine.raw_connection().backup(copy.engine.raw_connection().driver_connection)
+    copy_library(music / "as-trained.db", place)
     with Library.open(place) as library:
         model, ids = library.models.current(), library.tracks.ids()
         P = library.predictions.probabilities(model.id, ids)
