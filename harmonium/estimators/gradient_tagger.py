@@ -82,6 +82,8 @@ if TYPE_CHECKING:
     from harmonium.estimators.trainer import Member, Trainer
     from harmonium.rbm.training import Result
 
+LEARNING_RATE = 0.01
+MIN_PATIENCE = 20  # epochs
 MAX_TO_CALIBRATE = 5000  # the most held-out clips used to correct probabilities
 MAX_ROUNDING = 0.001  # change of a probability at which parameters stay in full precision
 MAX_TO_ROUND = 200  # the most held-out clips of each member that decide this
@@ -91,7 +93,9 @@ MAX_TO_ROUND = 200  # the most held-out clips of each member that decide this
 class GradientTagger(EpochHistory, TagClassifier):
     """Base of the classifiers trained by gradient. A subclass gives the architecture."""
 
-    learning_rate: Positive = parameter("Step length.", default=0.01)
+    learning_rate: Positive | None = parameter(
+        "Step length; None means 0.01.", default=LEARNING_RATE
+    )
     schedule: Literal["constant", "inverse", "cosine"] = parameter(
         "How the step length changes over the epochs.", default="constant"
     )
@@ -385,7 +389,7 @@ class GradientTagger(EpochHistory, TagClassifier):
             rows=rows,
             seed=int(rng.integers(2**31)) + self.n_iter_,  # another when training goes on
             penalty=architecture.penalty(start),
-            schedule=Schedule(self.schedule, self.learning_rate, self.max_epochs),
+            schedule=Schedule(self.schedule, self._step_length, self.max_epochs),
         )
 
     def _trainer(
@@ -400,12 +404,23 @@ class GradientTagger(EpochHistory, TagClassifier):
             batch_size=self.batch_size,
             max_epochs=max_epochs or self.max_epochs,
             patience=self.patience,
+            min_patience=self._min_patience,
             averaging=self.averaging,
             verbose=self.verbose,
             title=type(self).__name__,
             score_label=self._score_label,
             callback=self.callback,
         )
+
+    @property
+    def _step_length(self) -> float:
+        """The learning rate in the first epoch."""
+        return LEARNING_RATE if self.learning_rate is None else self.learning_rate
+
+    @property
+    def _min_patience(self) -> int:
+        """The fewest epochs without a better score after which training stops by default."""
+        return MIN_PATIENCE
 
     @property
     def _likelihood_weight(self) -> float:

@@ -21,7 +21,12 @@ from harmonium.estimators.gradient_tagger import GradientTagger
 from harmonium.estimators.holdout import choose_folds
 from harmonium.estimators.tables import ClipTable, Table
 from harmonium.estimators.weights import Weights
-from harmonium.parameters import estimator, parameter
+from harmonium.parameters import Count, Positive, estimator, parameter
+
+# A model that begins as a good classifier gets worse at first, while its hidden units still say
+# nothing. With shorter steps or less patience, early stopping ends it there.
+LEARNING_RATE_OVER = 0.03
+MIN_PATIENCE_OVER = 100
 
 
 @estimator
@@ -40,6 +45,25 @@ class OverClassifier(GradientTagger):
         ``n_jobs`` is also how many cores fit it. Forests and logistic regressions can be saved.""",
         default=None,
     )
+    learning_rate: Positive | None = parameter(
+        "Step length; None means 0.01, or 0.03 over a classifier.", default=None
+    )
+    patience: Count | None = parameter(
+        """Training stops after this many epochs without a better validation AUC, or an equal one
+        with a better likelihood; the best parameters are kept. None means 20, or 100 over a
+        classifier, or more if there are so few clips that these are fewer than 500 steps.""",
+        default=None,
+    )
+
+    @property
+    def _step_length(self) -> float:
+        if self.learning_rate is None and self.estimator is not None:
+            return LEARNING_RATE_OVER
+        return super()._step_length
+
+    @property
+    def _min_patience(self) -> int:
+        return super()._min_patience if self.estimator is None else MIN_PATIENCE_OVER
 
     def _inputs(self, X: Any) -> Table:
         if self.estimator is None:

@@ -17,7 +17,6 @@ from harmonium.rbm.gradients import Batch, Gradient
 from harmonium.rbm.stacks import stacked
 from harmonium.rbm.training import History, Result, Schedule, Stack, train_stack
 
-MIN_PATIENCE = 20  # epochs
 MIN_STEPS = 500  # of patience, since with few clips a model learns nothing in fewer
 
 Score: TypeAlias = Callable[[Parameters, Places], Doubles]
@@ -43,7 +42,8 @@ class Trainer:
     optimiser: Optimiser
     batch_size: int
     max_epochs: int
-    patience: int | None = None  # epochs without a better score; None: 20, or 500 steps if more
+    patience: int | None = None  # epochs without a better score; None: the least that is allowed
+    min_patience: int = 20  # epochs, or 500 steps if they are more
     averaging: float = 0.0  # epochs over which parameters are averaged
     row_rate: float | None = None  # step length of V's rows, if they are trained one by one
     verbose: int = 0
@@ -87,7 +87,7 @@ class Trainer:
             return self.patience
         n_clips = max(len(member.rows) for member in members)
         steps_per_epoch = math.ceil(n_clips / self.batch_size)
-        return max(MIN_PATIENCE, math.ceil(MIN_STEPS / steps_per_epoch))
+        return max(self.min_patience, math.ceil(MIN_STEPS / steps_per_epoch))
 
     @contextmanager
     def _progress(self) -> Iterator[Callable[[Sequence[History]], None]]:

@@ -136,6 +136,19 @@ def test_the_model_begins_as_the_classifier(data):
     np.testing.assert_allclose(model.params_.d, 0.0, atol=1e-3)
 
 
+def test_it_takes_longer_steps_and_more_patience_than_without_a_classifier():
+    over, alone = DiscriminativeRBM(estimator=REGRESSION), DiscriminativeRBM()
+    assert (alone._step_length, over._step_length) == (0.01, 0.03)
+    trainers = []
+    for model in (over, alone, quick(patience=7, learning_rate=0.5)):
+        X, Y = draw(easy_model(), 150, 0)
+        model._describe(*model._read(X, Y, like=None))
+        trainers.append(model._trainer(model._architecture(), soft=False))
+    assert [trainer.min_patience for trainer in trainers[:2]] == [100, 20]
+    assert trainers[2].patience == 7
+    assert quick(learning_rate=0.5)._step_length == 0.5
+
+
 @pytest.mark.parametrize("training", ["cd", "pcd", "mean_field", "lbp", "pl", "exact"])
 def test_every_objective_learns_over_a_classifier(training, data):
     X, Y, _ = data
