@@ -121,7 +121,7 @@ class TagSmoother(LikelihoodParameters, EpochHistory, StoredEstimator, BaseEstim
     )
     hide_all: Share = parameter("Probability that it loses all of its conditions.", default=0.2)
     row_rate: Positive = parameter("Step length of V's rows.", default=0.3)
-    learning_rate: Positive = parameter(default=RBM.learning_rate, like=RBM)
+    learning_rate: Positive = parameter("Step length.", default=0.01)
     schedule: Literal["constant", "inverse", "cosine"] = parameter(default="inverse", like=RBM)
     batch_size: Count = parameter("Pairs per step.", default=50)
     max_epochs: Count = parameter("Maximum number of passes over the pairs.", default=100)
