@@ -43,8 +43,6 @@ from harmonium.experiments.datasets import CATALOGUE, DatasetSpec, load_dataset
 from harmonium.library import Library
 from harmonium.library.learning.train import train
 from harmonium.library.model.precision import (
-    DOUBT,
-    MIN_EFFECTIVE,
     PrecisionCurve,
     TagPrecision,
     curves_from_arrays,
@@ -52,6 +50,7 @@ from harmonium.library.model.precision import (
 )
 from harmonium.library.model.tagger import tag_library
 from harmonium.library.store.tracks import Track
+from harmonium.precision_bound import DOUBT, MIN_EFFECTIVE
 
 TAGGED = 0.6
 FIRST = 100

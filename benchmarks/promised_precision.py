@@ -18,9 +18,10 @@ import warnings
 import numpy as np
 
 from harmonium import DiscriminativeRBM
-from harmonium.estimators.thresholds import DOUBT, decision_thresholds
+from harmonium.estimators.thresholds import decision_thresholds
 from harmonium.evaluation import evaluate_decisions, grouped_folds
 from harmonium.experiments.datasets import CATALOGUE, load_dataset
+from harmonium.precision_bound import DOUBT
 
 USUAL = ("emotions", "emotify")
 N_FOLDS = 5

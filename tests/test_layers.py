@@ -12,7 +12,7 @@ LIBRARY = PACKAGE / "library"
 # What every layer may import.
 COMMON = {
     *("arrays", "errors", "files", "stopping", "lazy", "logistic", "parameters"),
-    *("scikit_learn", "spreadsheets"),
+    *("precision_bound", "scikit_learn", "spreadsheets"),
 }
 
 # A layer may import itself, what is common to all, and these.

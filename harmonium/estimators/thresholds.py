@@ -1,10 +1,9 @@
 """The thresholds of decisions, from held-out probabilities: by prevalence, by F1, or by a promise.
 
-A promised precision is kept as in the library (`library/model/precision.py`, with the same numbers,
-which a test compares): a threshold goes down the held-out clips, from the first with enough of
-them, while the lower bound of their precision is at least the promise. The bound counts clips of
-one group n² / Σ n_g² times, and the tag's mean probability as `PRIOR` clips. It is wrong for at
-most a share `DOUBT` of the tags, about.
+A promised precision is kept as a library keeps it for built-in tags: a threshold goes down the
+held-out clips, from the first with enough of them, while the lower bound of their precision
+(`precision_bound`) is at least the promise. It is wrong for at most a share `DOUBT` of the tags,
+about.
 """
 
 from typing import Literal
@@ -13,12 +12,10 @@ import numpy as np
 
 from harmonium.arrays import Doubles, Floats, Ids, Mask
 from harmonium.estimators.validation import matching_thresholds
+from harmonium.precision_bound import DOUBT, MIN_EFFECTIVE, precision_quantile
 
 Decisions = Literal["prevalence", "f1", "precision"]
 
-DOUBT = 0.2  # the share of tags about which a bound may be wrong
-PRIOR = 10.0  # the number of held-out clips that count as much as the probabilities themselves
-MIN_EFFECTIVE = 8.0  # clips of different groups that a threshold needs above it
 NEVER = np.inf  # the threshold of a tag for which the promise cannot be kept
 
 
@@ -96,11 +93,12 @@ class _Ranks:
 
     def bound(self) -> Doubles:
         """The lower bound of the precision of each rank."""
-        from scipy.stats import beta
-
-        share = self.right / self.chosen
-        right = PRIOR * np.clip(self.expected, 0.01, 0.99) + share * self.effective
-        return np.asarray(beta.ppf(DOUBT, right, PRIOR + self.effective - right))
+        return precision_quantile(
+            DOUBT,
+            precision=self.right / self.chosen,
+            effective=self.effective,
+            expected=self.expected,
+        )
 
 
 def _sums_of_squares(groups: Ids, weights: Doubles) -> Doubles:

@@ -9,7 +9,7 @@ from harmonium.errors import DataError
 from harmonium.estimators import LogisticTagger, NaiveBayesTagger, SVMTagger, thresholds
 from harmonium.estimators.thresholds import f1_thresholds, promised_thresholds
 from harmonium.library.learning.scores import make_curve
-from harmonium.library.model import precision as of_library
+from harmonium.precision_bound import DOUBT
 
 
 def drawn(n, seed, sharpness=2.0):
@@ -49,9 +49,6 @@ def test_weights_are_repetitions_for_every_purpose():
 
 
 def test_the_bound_is_that_of_the_library():
-    assert thresholds.DOUBT == of_library.DOUBT
-    assert thresholds.PRIOR == of_library.PRIOR
-    assert thresholds.MIN_EFFECTIVE == of_library.MIN_EFFECTIVE
     Y, P = drawn(300, 1)
     artists = np.random.default_rng(1).integers(0, 60, 300)
     for y, p in zip(Y.T, P.T, strict=True):
@@ -74,7 +71,7 @@ def test_the_promise_is_kept_for_about_as_many_tags_as_it_says(precision):
             if said.any():
                 broken.append(Y_new[said, tag].mean() < precision)
     assert len(broken) > 100
-    assert np.mean(broken) < thresholds.DOUBT
+    assert np.mean(broken) < DOUBT
 
 
 def test_overconfident_probabilities_promise_less_and_noise_nothing():

@@ -38,13 +38,11 @@ from numpy.typing import NDArray
 
 from harmonium.arrays import Doubles, Ids, Mask
 from harmonium.errors import DataError
+from harmonium.precision_bound import DOUBT, MIN_EFFECTIVE, PRIOR, precision_quantile
 
-DOUBT = 0.2  # the share of tags about which a bound may be wrong
 MIN_NEARBY = 0.5  # the share that must be right of the tracks near a threshold
-PRIOR = 10.0  # the number of held-out tracks that count as much as the probabilities themselves
 TAUGHT_PRIOR = 20.0  # the same for a tag that the library's tracks teach
 ELSEWHERE = 10.0  # the number of the library's tracks that all clips of another collection count as
-MIN_EFFECTIVE = 8.0  # tracks of different artists that a threshold needs above it
 
 RANKED = {
     "thresholds": np.float32,
@@ -82,10 +80,12 @@ class PrecisionCurve:
 
     def below(self, share: float = DOUBT) -> Doubles:
         """The precision's quantile at ``share``; by default, its lower bound."""
-        from scipy.stats import beta
-
-        right = PRIOR * np.clip(self.expected, 0.01, 0.99) + self.precision * self.effective
-        return beta.ppf(share, right, PRIOR + self.effective - right)
+        return precision_quantile(
+            share,
+            precision=self.precision,
+            effective=self.effective,
+            expected=self.expected,
+        )
 
     @cached_property
     def bound(self) -> Doubles:

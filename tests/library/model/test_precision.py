@@ -17,7 +17,6 @@ from harmonium.library import Library
 from harmonium.library.filetags import Rules
 from harmonium.library.learning import scores
 from harmonium.library.model.precision import (
-    DOUBT,
     ELSEWHERE,
     TAUGHT_PRIOR,
     TagPrecision,
@@ -26,6 +25,7 @@ from harmonium.library.model.precision import (
 )
 from harmonium.library.writing.file_plans import plan_writes
 from harmonium.library.writing.wanted import TagSources, wanted_tags
+from harmonium.precision_bound import DOUBT
 
 
 def curves_of(model):
