@@ -168,7 +168,7 @@ def test_a_model_that_has_predicted_nothing_yet_gives_no_values(world):
         assert not any(hit.features for hit in hits)
 
 
-def test_a_tag_of_the_same_name_is_renamed_and_hidden_and_the_feature_stays(world):
+def test_the_feature_stays_when_a_tag_of_its_name_changes(world):
     library, _ = world
     before = library.audio_features(7)
     library.opinions.say("bob", 7, present=["energy"], change=new_change(library))

@@ -238,7 +238,7 @@ def test_a_copy_takes_the_place_of_its_original_or_is_forgotten(library, run, mu
     assert report.new == [str(original)]
 
 
-def test_a_copy_that_gets_another_sound_is_a_track_and_no_copy(library, run, music):
+def test_a_copy_that_gets_another_sound_is_a_track_of_its_own(library, run, music):
     copy = music / "copy.flac"
     shutil.copy2(music / "album" / "0.flac", copy)
     run(music)
@@ -374,7 +374,7 @@ def test_a_link_that_cannot_be_followed_does_not_end_the_run(library, run, music
     assert not report.complete
 
 
-def test_a_path_that_is_too_long_for_the_system_is_unreadable_and_not_missing(run, tmp_path):
+def test_a_path_that_is_too_long_for_the_system_is_unreadable_but_not_missing(run, tmp_path):
     music = tmp_path / "music"
     folder = music
     while len(os.fsencode(folder)) < 3900:
@@ -433,7 +433,7 @@ def test_a_file_is_read_for_one_digest_only(library, run, music, tmp_path, monke
     assert (report.extracted, report.cached) == (3, 3)
 
 
-def test_tracks_are_stored_and_tagged_while_others_are_still_read(library, run, music, monkeypatch):
+def test_tracks_are_stored_while_others_are_still_read(library, run, music, monkeypatch):
     monkeypatch.setattr(index_module, "_STORED_SECONDS", 0)
     key, done, had_features = extractor_key(LEVEL), [0], []
 

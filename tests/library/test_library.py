@@ -145,7 +145,7 @@ def test_the_default_place(tmp_path, monkeypatch):
     assert database.default_place() == str(user_data_folder() / "library.db")
 
 
-def test_sqlite_keeps_commits_and_references(tmp_path):
+def test_sqlite_has_safe_settings(tmp_path):
     with Library.open(tmp_path / "library.db") as library, library.connect() as connection:
         for name, value in {"journal_mode": "wal", "synchronous": 2, "foreign_keys": 1}.items():
             assert connection.exec_driver_sql(f"PRAGMA {name}").scalar() == value
@@ -254,7 +254,7 @@ def both(*lines):
 
 
 @pytest.mark.long
-def test_the_same_table_is_imported_once_and_what_is_said_meanwhile_is_kept(place, tmp_path):
+def test_two_imports_of_a_table_keep_what_is_said_meanwhile(place, tmp_path):
     with Library.open(place) as library:
         add_tracks(library, 4)
     work = ["import", write_table(tmp_path, 400, 4), "-L", place]

@@ -120,7 +120,7 @@ def test_what_most_people_say_of_a_track_counts_as_certain_for_its_likeness(worl
     assert agreed[other] != undecided[other] != denied[other] != agreed[other]
 
 
-def test_a_question_and_a_likeness_multiply(world):
+def test_a_likeness_multiplies_the_probability_of_a_question(world):
     library, _, ids, _ = world
     hits = library.search("jazz", like=int(ids[30]), limit=100, min_probability=0).hits
     near = [hit for hit in hits if hit.similarity > 0]
@@ -145,9 +145,7 @@ def test_what_is_particular_about_tracks_makes_them_alike():
 
 
 @pytest.mark.parametrize("forgotten", [(), (BLOCK + 1, BLOCK + 2), (2,)])
-def test_likeness_is_of_all_tracks_by_sound_and_by_tags_where_they_have_predictions(
-    library, forgotten
-):
+def test_likeness_mixes_sound_with_tags_where_they_have_predictions(library, forgotten):
     rng = np.random.default_rng(0)
     ids = np.array([1, 2, 3, BLOCK + 1, BLOCK + 2, 3 * BLOCK, 3 * BLOCK + 1])
     files = [Track(f"/{i}.ogg", f"{i:064x}") for i in ids]

@@ -82,7 +82,7 @@ def matcher(tmp_path_factory):
         (Match([], NOTHING_GIVEN), [" "]),
     ],
 )
-def test_tracks_are_found_by_paths_names_and_numbers(matcher, expected, items):
+def test_an_item_finds_its_track(matcher, expected, items):
     assert {item: matcher.match(item) for item in items} == dict.fromkeys(items, expected)
 
 
@@ -99,7 +99,7 @@ def test_tracks_are_found_by_paths_names_and_numbers(matcher, expected, items):
         (Match([], SEVERAL_TRACKS), [("", "Hunter")]),
     ],
 )
-def test_tracks_are_found_by_artist_and_title_where_no_item_tells(matcher, expected, names):
+def test_names_find_a_track_where_no_item_tells(matcher, expected, names):
     for artist, title, *item in names:
         assert matcher.match(*item, artist=artist, title=title) == expected
 

@@ -142,7 +142,7 @@ def test_genres_of_files_are_parted_and_numbers_named(genres):
     assert (1, "jazz; blues") in tags(genres)
 
 
-def test_the_most_used_spelling_is_kept_files_come_first_and_are_counted_anew(genres, tmp_path):
+def test_the_spelling_that_files_use_most_is_kept(genres, tmp_path):
     import_file_tags(genres)
     table = tmp_path / "t.csv"
     rows = "".join(f"{i}.mp3,HIP HOP\n{i}.mp3,Soft Rock\n" for i in range(1, 6))

@@ -491,7 +491,7 @@ def test_a_file_gets_tags_and_nothing_of_it_is_kept(world):
     assert client.get("library").json()["tracks"] == 3
 
 
-def test_what_is_planned_is_written_and_undone_to_the_byte(world):
+def test_a_planned_write_is_undone_to_the_byte(world):
     client, folder, _ = world
     before = {path: path.read_bytes() for path in folder.iterdir()}
     client.post("tracks/1/say", json={"yes": ["Surf Rock"], "no": ["rock", "jazz", "live"]})

@@ -196,7 +196,7 @@ def test_a_sound_of_days_is_refused(tagging_client):
     assert "hours" in answer.json()["error"]["message"]
 
 
-def test_whoever_hears_a_file_has_little_memory_and_writes_nothing(tmp_path):
+def test_whoever_hears_a_file_is_held_to_limits(tmp_path):
     code = (
         "from harmonium.web.uploads import _set_limits\n"
         "import resource\n"
@@ -397,7 +397,7 @@ def statuses(client, values):
     return [client.get("library", headers=cookie(client, value)).status_code for value in values]
 
 
-def test_a_session_outlives_the_server_and_signing_out_does_too(tmp_path):
+def test_the_state_of_a_session_outlives_the_server(tmp_path):
     """Each browser has a session of its own, also of two that sign in at once."""
     Library.open(tmp_path / "library.db").close()
     with serving(tmp_path / "library.db", token=TOKEN) as first:

@@ -51,7 +51,7 @@ def test_a_tag_without_a_field_is_refused():
     assert (placed.field, placed.refused) == (None, "it has no field")
 
 
-def test_lists_know_a_tag_by_its_name_and_by_its_alias():
+def test_lists_know_a_tag_by_any_of_its_names():
     aliases = {"hip hop": "Hip-Hop", "dnb": "Drum and Bass", "noise": "Noise Music"}
     whitelist = ["HIP HOP", "drum and bass", "noise", "loud"]
     rules = Rules(aliases=aliases, whitelist=whitelist, ignore=["noise music", "LOUD"])

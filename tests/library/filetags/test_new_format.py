@@ -69,7 +69,7 @@ def song(tmp_path, monkeypatch):
     return path
 
 
-def test_it_is_read_written_and_undone_to_the_byte(song):
+def test_a_write_round_trips_to_the_byte(song):
     assert read_tags(song).genre == ("Rock",)
     digest = audio_digest(song)
     rules = Rules(fields={"calm": "mood"}, scores=True)
@@ -86,7 +86,7 @@ def test_it_is_read_written_and_undone_to_the_byte(song):
     assert song.read_bytes() == SONG
 
 
-def test_a_library_plans_writes_and_undoes_it(song, library):
+def test_a_write_by_a_library_round_trips_to_the_byte(song, library):
     library.tracks.put([examine(str(song))])
     say(library, [("ann", "dreamy", 1)])
     assert library.writer.outline().n_files == 1

@@ -60,7 +60,7 @@ def test_a_process_that_is_killed_at_any_moment_leaves_the_old_file_or_the_new_o
         assert not any(map(PART.fullmatch, some[-1]["folder"]))
 
 
-def test_what_a_killed_process_left_is_removed_and_what_a_living_one_writes_is_not(song):
+def test_only_what_a_killed_process_left_is_removed(song):
     names = (".harmonium-0123456789abcdef.part", ".harmonium-fedcba9876543210.part", ".part")
     dead, alive, other = (song.with_name(name) for name in names)
     for path in (dead, alive, other):
@@ -118,7 +118,7 @@ def test_what_is_no_file_is_neither_followed_nor_removed(song, victim, kind):
     assert target.exists() == (kind in ("to a file", "to a pipe"))
 
 
-def test_a_hard_link_that_was_planted_before_is_taken_away_and_its_file_stays(song, victim):
+def test_a_planted_hard_link_is_removed_without_its_file(song, victim):
     part = part_of(song)
     part.hardlink_to(victim)
     write(song)
@@ -366,7 +366,7 @@ def test_a_symbolic_link_stays_and_hard_links_keep_the_old_content(song, tmp_pat
     assert (other / "hard.flac").read_bytes() == tagged("flac")
 
 
-def test_names_of_any_length_and_bytes_can_be_written(tmp_path):
+def test_a_long_name_of_any_bytes_can_be_written(tmp_path):
     name = os.fsdecode(b"\xe9" + b"x" * 249 + b".flac")
     song = tmp_path / name
     song.write_bytes(tagged("flac"))

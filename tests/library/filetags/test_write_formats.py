@@ -158,7 +158,7 @@ def test_audio_features_go_to_fields_of_their_names_and_are_undone(song, kind):
 
 
 @pytest.mark.parametrize("kind", FORMATS)
-def test_files_without_tags_get_some_and_lose_them_again(song, kind):
+def test_files_without_tags_have_some_until_undone(song, kind):
     path = song(untagged(kind))
     with written(path, ["rock", "sad"], replace(MOOD, id3_version=3)):
         tags = read_tags(path)
@@ -349,7 +349,7 @@ def test_ogg_pages_stay_in_order_when_their_number_grows(song, kind):
         (untagged("wav")[:-100], "WAV", "cut short"),
     ],
 )
-def test_files_that_are_read_and_not_written_to(song, data, format, word):
+def test_files_that_are_read_but_not_written_to(song, data, format, word):
     path = song(data)
     assert read_tags(path).format == format
     with pytest.raises(FileTagError, match=word):

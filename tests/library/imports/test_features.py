@@ -68,7 +68,7 @@ def test_what_cannot_be_used_is_refused(library, tmp_path, frame, message):
     assert library.settings.get("extractor") == before
 
 
-def test_the_command_says_what_was_imported_and_what_was_not(tmp_path):
+def test_the_command_reports_the_import(tmp_path):
     place = tmp_path / "library.db"
     with Library.open(place) as library:
         fill(library, 20)

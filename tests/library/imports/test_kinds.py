@@ -54,7 +54,7 @@ def test_kinds_come_from_fields_then_words_and_what_was_set_stays(library, tmp_p
         library.set_kind("rainy", kind="feeling")
 
 
-def test_the_fields_of_kinds_and_tags_are_remembered(library):
+def test_the_fields_to_write_are_remembered(library):
     assert library.writer.fields()["voice"] == "grouping"
     library.writer.set_fields({"mood": "comment", "Rainy": "mood", "era": "none"})
     found = library.writer.fields()

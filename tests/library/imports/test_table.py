@@ -17,7 +17,7 @@ def table(folder, text, name="tags.csv"):
     return path
 
 
-def test_a_row_counts_for_a_track_and_its_copies(library, tmp_path):
+def test_a_row_counts_for_every_copy_of_a_track(library, tmp_path):
     """Those with the same sound are one track; an MP3 and a FLAC of it are two."""
     about = {"artist": "Ann", "title": "Song"}
     lengths = {"/m/Song.mp3": 100.0, "/m/lossless/Song.flac": 100.4, "/m/live/Song.ogg": 160.0}

@@ -85,7 +85,7 @@ def test_after_a_verb_what_was_learnt_is_up_to_date(tagged, verb):
     assert is_up_to_date(tagged)
 
 
-def test_a_hidden_word_and_what_it_taught_are_gone_until_undo(tagged):
+def test_a_hidden_word_is_not_predicted_until_undo(tagged):
     answer(tagged, "sunday", yes=range(60, 66), command="say")
     tagged.learn()
     predicted = column(tagged, "sunday")
@@ -116,7 +116,7 @@ def test_a_withdrawal_in_the_change_that_said_it_is_learnt(tagged):
     assert taught(tagged) == {}
 
 
-def test_nothing_is_learnt_in_a_pause_and_all_of_it_after(tagged, times):
+def test_learning_waits_for_the_end_of_a_pause(tagged, times):
     with tagged.learner.paused():
         tagged.review.answer(31, "jazz", True)
         tagged.say(32, "rock")

@@ -51,7 +51,7 @@ def learnt(tmp_path_factory):
         )
 
 
-def test_the_model_is_stored_and_in_use(learnt):
+def test_the_stored_model_is_in_use(learnt):
     assert learnt.current.id == learnt.stored.id
     assert learnt.current.report == learnt.stored.report
     assert set(learnt.stored.vocabulary) == {*TAGS, NOISE}

@@ -187,7 +187,7 @@ def test_where_the_words_cannot_tell_log_odds_change_as_the_models():
         assert abs(by_model[place]) > 0.01
 
 
-def test_its_tags_and_other_words_are_understood_without_quotes():
+def test_its_words_are_understood_without_quotes():
     tagger = Tagger(builtin_model())
     for word, tag in {**{tag: tag for tag in tagger.tags}, **tagger.aliases}.items():
         assert parse(word, tagger.tags, tagger.aliases) == Query("TAG", tag=tag)
@@ -266,7 +266,7 @@ def test_both_vocabularies_answer_and_observed_tags_count_for_both(inputs):
 
 
 @pytest.mark.parametrize(("weight", "p"), [(1, 0.9), (0, 0.2), (0.5, 0.6)])  # √(9 · ¼) = 1.5
-def test_the_weights_of_own_and_prior(weight, p):
+def test_own_answers_mix_with_the_prior_by_weight(weight, p):
     mixed = mix(np.array([0.9], np.float32), np.array([0.2], np.float32), np.float32(weight))
     assert mixed == pytest.approx(p, abs=1e-6)
 

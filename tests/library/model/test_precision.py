@@ -176,7 +176,7 @@ def wanted(library, precision):
     return [tag for tags in found.values() for tag in tags.predicted]
 
 
-def test_a_tag_is_wanted_where_it_is_right_often_enough_and_others_are_named(library):
+def test_a_tag_is_wanted_where_it_is_right_often_enough(library):
     assert wanted(library, None) == ["guitar", "hip hop", "mellow"]
     assert wanted(library, 0.8) == ["guitar", "mellow"]
     assert wanted(library, 0.95) == ["guitar"]  # a probability of 0.4 cannot be right so often

@@ -62,7 +62,7 @@ def test_a_search_for_a_name_is_shown_in_quotes(searches):
     assert searches.searches.list()[3].words == "“song”"
 
 
-def test_the_commands_save_list_write_rename_and_delete(searches, place, tmp_path):
+def test_the_commands_of_saved_searches(searches, place, tmp_path):
     done = run_main("search", "jazz", "-n", 3, "--save", "Three", "-L", place)
     assert done.exit_code == 0, done.stderr
     assert "Saved as 'Three'." in done.stderr

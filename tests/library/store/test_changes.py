@@ -106,7 +106,7 @@ def test_a_file_that_was_restored_at_last_is_not_left():
     assert (result.n_restored, result.done, result.left) == (1, {"a"}, {"b": "gone"})
 
 
-def test_an_undo_of_a_part_that_was_redone_and_undone_again_leaves_the_rest_to_undo(library):
+def test_undoing_a_part_again_leaves_the_rest_to_undo(library):
     change = library.changes.begin("write", "two files")
     for name in ("a", "b"):
         library.changes.keep_file(change, None, f"/music/{name}.mp3", b"")
@@ -293,7 +293,7 @@ class Plain:
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 @given(STEPS)
-def test_any_history_of_saying_and_undoing(library, steps):
+def test_any_history_of_undone_opinions(library, steps):
     (track,) = add_tracks(library, 1, start=next(numbers))
     plain, changes = Plain(), []
     for step in steps:

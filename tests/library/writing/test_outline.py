@@ -125,7 +125,7 @@ def assert_same_numbers(outline, plan):
 
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("rules", RULES, ids=lambda rules: ", ".join(rules) or "no rules")
-def test_outline_plan_and_write_have_the_same_numbers(library, wanting, rules, mode):
+def test_every_stage_of_a_write_has_the_same_numbers(library, wanting, rules, mode):
     rules = {"mode": mode, **rules}
     outline = library.writer.outline(precision=None, rules=rules)
     plan = planned(library, rules)
@@ -143,7 +143,7 @@ def test_outline_plan_and_write_have_the_same_numbers(library, wanting, rules, m
     assert_same_numbers(library.writer.outline(precision=None, rules=rules), again)
 
 
-def test_a_file_is_written_once_by_its_own_path_and_not_by_a_link(library, wanting):
+def test_a_file_is_written_through_a_link_only_where_it_is_named(library, wanting):
     paths = [file.change.path for file in planned(library, {}).files]
     assert str(wanting["mp3"]) in paths
     assert str(wanting["link"]) not in paths

@@ -27,7 +27,7 @@ def reason(report):
     return why
 
 
-def test_step_by_step_back_to_the_beginning_and_forward_again(written, library, changed):
+def test_steps_back_to_the_beginning_can_be_retraced(written, library, changed):
     new = {kind: path.read_bytes() for kind, path in written.items()}
     number = library.writer.last_change().id
     undoing = library.undo()
@@ -286,7 +286,7 @@ def test_two_equal_changes_are_undone_where_the_file_is_now(library, copies):
 
 @pytest.mark.long
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
-def test_killed_at_any_moment_every_file_is_old_or_new_and_undo_restores_it(tmp_path):
+def test_a_kill_at_any_moment_leaves_whole_files_that_undo_restores(tmp_path):
     reports = reports_of_killed("write", tmp_path, "2", "12")
     assert [report["killed"] for report in reports] == [False] + [True] * 12
     assert set(reports[0]["songs"]) == {"new"}

@@ -138,7 +138,7 @@ def test_an_undo_with_one_of_two_disks_full_restores_what_it_can(library, tmp_pa
     assert library.undo(number).complete
 
 
-def test_a_folder_is_listed_once_in_a_write_and_once_in_an_undo(library, tmp_path, monkeypatch):
+def test_each_write_or_undo_lists_a_folder_once(library, tmp_path, monkeypatch):
     for number in range(5):
         write_noise(tmp_path / "music" / f"{number}.flac", number, seconds=1)
     reindex(library, tmp_path / "music")
@@ -181,7 +181,7 @@ def test_ctrl_c_in_a_transaction_lets_the_file_be_completed(songs, library, plac
     assert caught.value.__traceback__ is not None
 
 
-def test_an_undo_stops_a_write_and_restores_all_of_it(songs, library, place, changed):
+def test_an_undo_during_a_write_restores_all_of_it(songs, library, place, changed):
     def undo_after_two(n_done, total):
         if n_done == 2:
             with Library.open(place) as other:
@@ -298,7 +298,7 @@ def test_tags_are_written_only_to_the_file_that_is_named(library, copies, named)
     assert read_tags(copies[1]).genre == ()
 
 
-def test_a_file_and_a_link_to_it_are_written_once(library, copies):
+def test_a_file_is_written_once_beside_a_link_to_it(library, copies):
     link = copies[0].with_name("a link.flac")
     link.symlink_to(copies[0])
     reindex(library)

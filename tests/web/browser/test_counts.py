@@ -130,7 +130,7 @@ def figures(page):
     return dict(zip(names, page.locator(".figures dd").all_inner_texts(), strict=True))
 
 
-def test_a_tag_has_the_same_numbers_in_the_table_on_its_page_and_in_a_search(view):
+def test_a_tag_has_the_same_numbers_wherever_it_is_shown(view):
     page = view("#/tags")
     rows = table_rows(page)
     assert "energetic" not in rows

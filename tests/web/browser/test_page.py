@@ -40,7 +40,7 @@ def track_of(address, title):
     return next(hit["id"] for hit in hits if hit["title"] == title)
 
 
-def test_search_completes_narrows_and_says_what_to_do(browser, address):
+def test_search_leads_from_a_word_to_tracks(browser, address):
     with opened_page(browser, expected=[NOT_FOUND]) as page:
         go(page, address)
         expect(page.get_by_role("heading", name=f"{N_TRACKS} tracks")).to_be_visible()
@@ -77,7 +77,7 @@ def test_search_completes_narrows_and_says_what_to_do(browser, address):
         expect(page.get_by_role("heading", name=f"{N_TRACKS} tracks")).to_be_visible()
 
 
-def test_a_result_is_a_playlist_and_leads_to_what_is_alike(page, address):
+def test_the_links_of_a_result(page, address):
     go(page, address, "#/search?q=bass")
     with page.expect_download() as download:
         page.get_by_role("link", name="Playlist").click()
@@ -87,7 +87,7 @@ def test_a_result_is_a_playlist_and_leads_to_what_is_alike(page, address):
     expect(page.locator(".hit-score").first).to_contain_text("%")
 
 
-def test_a_path_is_saved_opened_renamed_and_deleted(page, address):
+def test_the_life_of_a_saved_path(page, address):
     go(page, address, "#/search?like=3")
     page.get_by_role("link", name="Path from here").click()
     expect(page.locator(".around")).to_contain_text("choose where the path from Song 12 ends")
@@ -142,7 +142,7 @@ def heard(music, tmp_path_factory):
         yield root(client)
 
 
-def test_audio_features_are_seven_bars_and_an_order(page, heard):
+def test_audio_features_are_bars_that_lead_to_an_order(page, heard):
     go(page, heard, "#/track/7")
     values = httpx.get(f"{heard}/api/v1/tracks/7").json()["features"]
     bars = page.get_by_role("region", name="Audio features").get_by_role("listitem")
@@ -165,7 +165,7 @@ def test_audio_features_are_seven_bars_and_an_order(page, heard):
     expect(page.get_by_role("heading", name=f"{n} tracks")).to_be_visible()
 
 
-def test_play_goes_on_over_views_and_obeys_keys(page, address):
+def test_play_goes_on_while_views_change(page, address):
     go(page, address)
     page.get_by_role("button", name=re.compile("^Play Song")).first.click()
     bar = page.get_by_role("region", name="Player")
@@ -198,7 +198,7 @@ def test_a_missing_file_is_said_to_be_missing(browser, address, width):
         away.rename(path)
 
 
-def test_bars_show_where_a_tag_is_strongest_and_lead_there(page, address):
+def test_bars_lead_to_where_a_tag_is_strongest(page, address):
     track = track_of(address, "Song 37")
     tags = {"bass": [0.9, 0.8, 0.9, 0.9], "dark": [0.1, 0.2, 0.97, 0.3], "calm": [0.2] * 4}
     places = {"begins": [0.2, 0.8, 1.4, 2.0], "ends": [0.5, 1.1, 1.7, 2.3], "tags": tags}
@@ -218,7 +218,7 @@ def test_bars_show_where_a_tag_is_strongest_and_lead_there(page, address):
     page.wait_for_function("() => document.querySelector('.player input').value >= 2")
 
 
-def test_a_correction_moves_other_tags_and_is_saved(page, address):
+def test_a_saved_correction_moves_other_tags(page, address):
     track = track_of(address, "Song 41" if page.viewport_size["width"] > 1000 else "Song 45")
     go(page, address, f"#/track/{track}")
     dark = row(page, "dark")
@@ -248,7 +248,7 @@ def test_a_correction_moves_other_tags_and_is_saved(page, address):
     expect(page.locator(".save-inner")).to_have_count(0)
 
 
-def test_answers_wait_while_one_looks_elsewhere_and_undo_takes_back(browser, address):
+def test_answers_wait_for_a_save_that_undo_takes_back(browser, address):
     track = track_of(address, "Song 37")
     with opened_page(browser) as page:
         go(page, address, f"#/track/{track}")
@@ -295,7 +295,7 @@ DROP = """async ([name, text]) => {
 }"""
 
 
-def test_a_dropped_file_shows_its_tags_and_is_not_kept(page, address, music):
+def test_a_dropped_file_shows_its_tags_without_being_kept(page, address, music):
     file = next(music.glob("music/*/47 Song.flac"))
     go(page, address)
     page.evaluate(DROP, ["new <i>song</i>.flac", base64.b64encode(file.read_bytes()).decode()])
@@ -308,7 +308,7 @@ def test_a_dropped_file_shows_its_tags_and_is_not_kept(page, address, music):
     assert found["tracks"] == N_TRACKS
 
 
-def test_write_and_undo(browser, address, music):
+def test_a_write_is_undone(browser, address, music):
     files = sorted(music.glob("music/*/*.flac"))
     before = [file.read_bytes() for file in files]
     with opened_page(browser) as page:
@@ -354,7 +354,7 @@ def test_without_a_model_writing_says_so(page, tmp_path):
 
 
 @pytest.mark.long
-def test_train_compare_take_over_and_go_back(browser, address, monkeypatch):
+def test_a_model_taken_over_can_be_given_back(browser, address, monkeypatch):
     monkeypatch.setattr(jobs, "work", work_quickly)
     with opened_page(browser, "narrow") as page:
         go(page, address, "#/training")
@@ -370,7 +370,7 @@ def test_train_compare_take_over_and_go_back(browser, address, monkeypatch):
         expect(page.locator("#now")).to_have_text(in_use)
 
 
-def test_tags_are_sorted_mapped_renamed_and_hidden(page, address):
+def test_the_tools_of_the_tags_page(page, address):
     go(page, address, "#/tags")
     page.get_by_role("button", name="Quality").click()
     expect(page.locator("th[aria-sort=descending]")).to_have_text(re.compile("Quality"))
@@ -397,7 +397,7 @@ def test_tags_are_sorted_mapped_renamed_and_hidden(page, address):
     expect(page.locator(".changes li").first).to_contain_text("undone")
 
 
-def test_a_token_signs_in_and_leaves_the_address(browser, music):
+def test_a_token_signs_in_without_staying_in_the_address(browser, music):
     token = "a token that nobody guesses"
     with serving(music / "library.db", token=token) as client:
         with opened_page(browser) as page:

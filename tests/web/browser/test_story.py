@@ -40,7 +40,7 @@ def home(tmp_path, monkeypatch, cache):
 
 
 @pytest.mark.parametrize("width", WIDTHS)
-def test_from_a_folder_to_tags_in_the_files_and_back(browser, home, width):
+def test_from_an_empty_library_to_undone_tags_in_the_files(browser, home, width):
     songs = sorted(home.glob("Music/*/*.flac"))
     before = [song.read_bytes() for song in songs]
     with serving(home / "library.db") as client, opened_page(browser, width) as page:
