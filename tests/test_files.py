@@ -30,7 +30,7 @@ def test_the_mode_of_a_file_and_a_link_to_it_stay(tmp_path):
 
 
 @pytest.mark.parametrize("error", [ValueError(), KeyboardInterrupt(), OSError(28, "No space")])
-def test_an_error_leaves_the_old_file_and_nothing_else(tmp_path, error):
+def test_an_error_leaves_only_the_old_file(tmp_path, error):
     old = tmp_path / "file"
     old.write_bytes(b"old")
     with pytest.raises(type(error)) as raised, files.atomic_file(old) as file:  # noqa: PT012

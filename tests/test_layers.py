@@ -114,7 +114,7 @@ def test_a_module_imports_only_the_layers_below_it(path):
 
 
 @pytest.mark.parametrize("path", modules(), ids=lambda p: str(p.relative_to(PACKAGE)))
-def test_only_estimators_train_models_and_others_predict_without_jax(path):
+def test_only_estimators_use_more_of_rbm_than_its_forward_pass(path):
     if layer_of(path) in {"rbm", "estimators"}:
         return
     for name in imports(path):

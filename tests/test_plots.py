@@ -58,7 +58,7 @@ def test_curves_of_tags_that_have_both_kinds_of_labels(predictions):
     assert np.min(np.abs(first.get_xydata() - point).sum(axis=1)) < 1e-9
 
 
-def test_reliability_and_the_axes_given(predictions):
+def test_reliability_is_drawn_on_the_axes_given(predictions):
     import matplotlib.pyplot as plt
 
     _, ax = plt.subplots()

@@ -31,7 +31,7 @@ def test_the_changelog_knows_this_version():
     )
 
 
-def test_the_citation_names_this_version_and_licence():
+def test_the_citation_is_of_this_release():
     citation = yaml.safe_load((PROJECT / "CITATION.cff").read_text(encoding="utf-8"))
     assert citation["version"] == harmonium.__version__
     assert citation["license"] == "BSD-3-Clause"

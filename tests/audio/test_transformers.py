@@ -66,7 +66,7 @@ KINDS = {
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_files_and_samples_in_any_container(kind, paths, expected):
+def test_clips_come_in_any_container(kind, paths, expected):
     features = AudioFeatures().fit_transform(KINDS[kind](paths[:3]))
     np.testing.assert_allclose(features, expected[:3], rtol=1e-5, atol=1e-5)
 

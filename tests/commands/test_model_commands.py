@@ -169,7 +169,7 @@ def test_what_nobody_speaks_of_is_not_the_model_s(empty):
     assert {source for _, source, _ in found} == {"nobody"}
 
 
-def test_tag_shows_what_people_and_the_model_say(place):
+def test_tag_shows_people_beside_the_model(place):
     shown = rows(call("tag", "#1", "--top", "5"))
     assert {source for *_, source in shown} == {"people", "model"}
 

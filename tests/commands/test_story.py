@@ -48,7 +48,7 @@ def digests(folder):
     return {path: hashlib.md5(path.read_bytes()).digest() for path in folder.rglob("*.flac")}
 
 
-def test_from_a_folder_to_tags_and_back(music, tmp_path):
+def test_from_a_folder_to_tags_to_the_folder_as_it_was(music, tmp_path):
     assert "tagged" in harmonium("index", "~/Music", "--jobs", "1").stdout
     assert harmonium("tag", "Artist 0", "-n", "3").stdout
 

@@ -60,7 +60,7 @@ class TestWhat:
             (["--only", "guitar"], ("guitar",)),
         ],
     )
-    def test_people_and_predictions(self, songs, write, options, added):
+    def test_options_choose_whose_tags_are_written(self, songs, write, options, added):
         assert write("--yes", "-f", "genre", *options).exit_code == 0
         assert {read_tags(song).genre for song in songs.values()} == {(*OLD, *added)}
 
@@ -120,7 +120,7 @@ class TestRules:
         write("--yes", "--people")
         assert "energy" not in mutagen.File(songs["flac"])
 
-    def test_the_library_remembers_and_forgets(self, songs, library, write):
+    def test_rules_are_remembered_until_forgotten(self, songs, library, write):
         write("--dry-run", "-f", "guitar=mood", "--remember")
         assert library.settings.get("write_rules") == {"fields": {"guitar": "mood"}, "aliases": {}}
         write(songs["mp3"])
@@ -146,7 +146,7 @@ class TestRules:
             ("mode = ", "TOML"),
         ],
     )
-    def test_bad_options_and_files_of_rules(self, songs, write, tmp_path, arguments, word):
+    def test_bad_rules_are_refused(self, songs, write, tmp_path, arguments, word):
         if isinstance(arguments, str):
             (tmp_path / "rules.toml").write_text(arguments)
             arguments = ["--rules", tmp_path / "rules.toml"]
@@ -270,7 +270,7 @@ def test_an_undo_that_could_do_nothing_is_tried_again(written, library, undo):
     assert changed(written) == []
 
 
-def test_a_file_that_was_changed_since_is_left_and_does_not_block(written, library, undo):
+def test_a_file_that_was_changed_since_does_not_block_undo(written, library, undo):
     change_title(written["flac"])
     edited, number = written["flac"].read_bytes(), library.writer.last_change().id
     done = undo()
@@ -293,7 +293,7 @@ def test_a_file_that_was_changed_since_is_left_and_does_not_block(written, libra
     assert (tags.genre, tags.title) == (OLD, "Another title")
 
 
-def test_ctrl_c_while_writing_and_undoing(songs, library, undo, write):
+def test_what_ctrl_c_stopped_can_be_continued(songs, library, undo, write):
     second = [DEFAULT, KeyboardInterrupt]
     with patch.object(filetags, "apply_change", wraps=apply_change, side_effect=second):
         done = write("--yes")

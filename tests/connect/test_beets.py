@@ -64,7 +64,7 @@ def listed(*query):
     return {title: dict(zip(SHOWN[1:].split("|$")[1:], row, strict=True)) for title, *row in rows}
 
 
-def test_moods_go_to_beets_and_corrections_come_back(home, monkeypatch):
+def test_moods_make_a_round_trip_through_beets(home, monkeypatch):
     """Import into beets, query by mood and energy, correct one, import that, undo."""
     monkeypatch.setattr(fitting, "usual_epochs", lambda *_: 10)
     monkeypatch.setattr(heard_library, "N_TRACKS", 32)
@@ -144,7 +144,7 @@ def test_moods_go_to_beets_and_corrections_come_back(home, monkeypatch):
     assert not beet("harmonium")  # all have been tagged
 
 
-def test_beets_and_harmonium_use_the_same_fields_of_files(home):
+def test_beets_shares_the_fields_of_files_with_harmonium(home):
     """Whoever writes moods, the other one reads them; and numbers, if beets is to write them."""
     config = home / "config.yaml"
     config.write_text(config.read_text() + "  auto: no\n  write_features: yes\n")

@@ -31,7 +31,7 @@ def test_every_file_of_the_gallery_belongs_to_an_example():
     assert owners == set(gallery.ORDER)
 
 
-def test_a_page_has_the_text_and_the_code_of_its_script(example):
+def test_a_page_shows_its_whole_script(example):
     page = (gallery.PAGES / f"{example.name}.md").read_text(encoding="utf-8")
     assert page.startswith(f"# {example.title}\n\n{example.introduction}\n")
     position = 0
@@ -47,7 +47,7 @@ def test_a_notebook_is_made_from_its_script(example):
 
 
 @pytest.mark.filterwarnings("default")
-def test_an_example_runs_and_draws(example, monkeypatch):
+def test_an_example_draws_its_figures(example, monkeypatch):
     monkeypatch.setenv("COLUMNS", "96")
     outputs = list(gallery.run_example(example))
     kept = list(gallery.PAGES.glob(f"{example.name}-*.png"))

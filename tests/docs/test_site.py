@@ -53,7 +53,7 @@ def anchors(page) -> set[str]:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(DOCS).as_posix())
-def test_links_and_figures_lead_somewhere(page):
+def test_every_link_leads_somewhere(page):
     wrong, code = [], re.compile(r"^```.*?^```|`[^`\n]*`", re.M | re.S)
     for link, anchor in LINK.findall(code.sub("", page.read_text(encoding="utf-8"))):
         target = page.parent / link if link else page

@@ -46,7 +46,7 @@ class TestFrames:
         X, Y = frame(train.X, FEATURES), frame(train.Y, TAGS)
         return quick(max_epochs=3).fit(X, Y), X, Y
 
-    def test_their_columns_name_features_and_tags(self, named):
+    def test_their_columns_give_the_names(self, named):
         model, _, _ = named
         assert model.feature_names_in_.tolist() == FEATURES
         assert model.tags_.tolist() == TAGS
@@ -335,7 +335,7 @@ CASES = [(case, use) for case, (_, uses, _) in LABELLED.items() for use in uses]
 
 
 @pytest.mark.parametrize(("case", "use"), CASES)
-def test_clips_and_labels_that_do_not_fit(train, fitted, case, use):
+def test_clips_whose_labels_do_not_fit(train, fitted, case, use):
     change, _, message = LABELLED[case]
     X, Y = change(*train)
     with pytest.raises(ValueError, match=message):

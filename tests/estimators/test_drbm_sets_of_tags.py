@@ -67,7 +67,7 @@ def test_a_joint_decision_about_one_column_has_its_classes(train):
     np.testing.assert_array_equal(model.predict_joint(train.X), expected)
 
 
-def test_log_likelihood_is_exact_for_few_units_and_sums_unknown_tags_out(paired, paired_test):
+def test_log_likelihood_sums_unknown_tags_out_exactly(paired, paired_test):
     X, known = paired_test.X, paired_test.Y.copy()
     known[::2, 0] = np.nan
     states, p = tag_distribution(paired.params_, X)

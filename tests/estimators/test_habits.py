@@ -82,7 +82,7 @@ def test_fewer_clips_leave_a_larger_spread(train):
 # scikit-learn's tools, with all of these
 
 
-def test_a_search_over_weights_and_decisions_in_a_pipeline_of_sparse_words(train):
+def test_a_grid_search_in_a_pipeline_of_sparse_words(train):
     words = sparse.csr_matrix(np.maximum(train.X.round(), 0))
     Y = train.Y.copy()
     Y[::7, 0] = np.nan
@@ -100,7 +100,7 @@ def test_a_search_over_weights_and_decisions_in_a_pipeline_of_sparse_words(train
     assert best.importances(search.best_estimator_[:-1].transform(words), 0).features.any()
 
 
-def test_metadata_routing_passes_weights_and_groups(train):
+def test_metadata_routing_passes_groups_beside_weights(train):
     groups = np.arange(len(train.X)) // 5
     weight = np.ones(len(train.X))
     weight[::2] = 0
@@ -115,7 +115,7 @@ def test_metadata_routing_passes_weights_and_groups(train):
 
 
 @pytest.mark.parametrize("model", [multi(max_epochs=2), LogisticTagger(**FEW)])
-def test_warm_start_and_partial_fit_with_weights_and_sparse_clips(model, train):
+def test_warm_start_goes_on_with_weighted_sparse_clips(model, train):
     table = sparse.csr_matrix(train.X)
     weight = np.arange(len(train.X)) % 2
     warm = clone(model).set_params(warm_start=True, class_weight={1: 2}, decisions="f1")

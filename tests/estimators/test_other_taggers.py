@@ -61,7 +61,7 @@ def test_log_odds_and_log_probabilities_say_what_the_probabilities_say(model, tr
 
 
 @pytest.mark.filterwarnings("error")
-def test_probabilities_of_0_and_1_have_finite_logarithms(train, monkeypatch):
+def test_certain_probabilities_have_finite_logarithms(train, monkeypatch):
     model = clone(SOLVED[0]).fit(*train)
     certain = np.tile(np.array([0, 1, 1e-30, 0.5], np.float32), (300, 1))
     monkeypatch.setattr(model, "_scores", lambda X: certain)

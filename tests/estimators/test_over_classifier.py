@@ -159,7 +159,7 @@ def test_every_objective_learns_over_a_classifier(training, data):
     assert not np.array_equal(model.params_.V, np.ones((1, 4)))
 
 
-def test_it_learns_which_tags_go_together_and_the_classifier_cannot():
+def test_it_learns_which_tags_go_together_unlike_the_classifier():
     X, Y = draw(paired_model(), 300, 0)
     X_new, Y_new = draw(paired_model(), 200, 1)
     model = quick(max_epochs=100, learning_rate=0.03).fit(X, Y)
@@ -198,7 +198,7 @@ def test_hidden_conditions_reach_every_question(data, model):
     ).all()
 
 
-def test_one_label_unknown_labels_and_limits():
+def test_few_labels_in_a_fold_give_limited_log_odds():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(40, 2))
     Y = np.zeros((40, 3), np.float32)

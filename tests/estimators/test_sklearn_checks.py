@@ -108,7 +108,7 @@ def test_the_thresholds_are_the_only_reason_for_the_exceptions(model, monkeypatc
         pytest.param({"training": "lbp", "n_models": 1}, marks=pytest.mark.long),
     ],
 )
-def test_the_check_of_what_is_learnt_for_the_defaults_and_other_ways_to_train(settings):
+def test_the_check_of_what_is_learnt_for_each_way_to_train(settings):
     model = DiscriminativeRBM(random_state=0, **settings)
     estimator_checks.check_classifiers_train("DiscriminativeRBM", model)
 

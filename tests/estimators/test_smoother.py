@@ -170,7 +170,7 @@ def test_what_the_user_gave_the_clip_is_not_used(fitted):
     assert np.abs(fitted.smooth(clip).values - changed.smooth(clip).values).max() > 0.01
 
 
-def test_frames_files_and_sequences_are_triples_too(world, tmp_path):
+def test_triples_come_in_any_container(world, tmp_path):
     frame = world.triples.frame()
     frame.write_csv(tmp_path / "triples.csv")
     columns = {name: frame[name].to_list() for name in ("user", "item", "tag")}

@@ -70,7 +70,7 @@ def test_each_part_has_rows_of_its_own_and_tracks_that_are_the_clips_are_left_ou
     assert pairs.conditions_of(data, ("track",), None).names == ("track",)
 
 
-def test_a_pair_is_found_by_its_user_and_item(data):
+def test_every_pair_finds_its_row(data):
     rows = pairs.pair_rows(data, data.user, data.item)
     np.testing.assert_array_equal(rows, np.arange(len(data)))
     missing = codes(data, ["dan", "new", "ann"], ["x", "x", "unheard-of"])
@@ -201,7 +201,7 @@ def test_clips_that_nobody_gave_a_tag_of_the_vocabulary_are_smoothed_too():
         ("none", ("user", "clip"), "pl"),
     ],
 )
-def test_any_selection_of_conditions_and_any_gradient(conditioning, auxiliary, training):
+def test_any_selection_of_conditions_trains_with_any_gradient(conditioning, auxiliary, training):
     tracks = {"x": "t1", "y": "t1", "z": "t2"}
     model = TagSmoother(conditioning, auxiliary, **(TINY | {"training": training}))
     model.fit((USERS, ITEMS, TAGS), tracks=tracks)

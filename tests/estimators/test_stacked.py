@@ -124,7 +124,7 @@ def test_the_history_of_words_is_the_auc(data):
         np.testing.assert_allclose(stacked.history_["auc"], alone.history_["auc"], atol=1e-6)
 
 
-def test_models_may_have_different_numbers_of_clips_and_unknown_tags(data):
+def test_models_may_have_clips_of_their_own(data):
     X, Y = data
     Y = Y.copy()
     Y[::7, 1] = np.nan
@@ -151,7 +151,7 @@ def test_models_that_have_far_fewer_clips_than_others_are_refused(data):
         fit_stacked([LogisticTagger(), LogisticTagger()], X, Y, train, valid)
 
 
-def test_the_auc_on_the_device_is_the_auc_with_ties_and_unknown_labels():
+def test_the_auc_on_the_device_is_that_of_auc_per_tag():
     rng = np.random.default_rng(0)
     Y = rng.choice(np.array([0, 1, np.nan], np.float32), (30, 7))
     Y[:, 6] = 1.0  # no pair

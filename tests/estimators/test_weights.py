@@ -132,7 +132,7 @@ def test_class_weights_are_those_of_scikit_learn(class_weight, clips):
         np.testing.assert_allclose(model.predict_proba(X)[:, tag], expected, atol=1e-4)
 
 
-def test_sample_and_class_weights_multiply(clips, weights):
+def test_sample_weights_multiply_class_weights(clips, weights):
     X, Y = clips
     Y = np.nan_to_num(Y)[:, :1]
     model = LogisticTagger(solver="newton", class_weight={1: 5}, scale_features="none")
@@ -184,7 +184,7 @@ def test_class_weights_of_several_tags_act_on_each_tag(train):
     assert np.abs(change[1:]).max() < 0.05
 
 
-def test_members_thresholds_and_calibration_know_the_weights(train):
+def test_clips_of_weight_0_count_nowhere(train):
     """Clips with the weight 0 may say anything about their labels."""
     rng = np.random.default_rng(0)
     X = np.vstack([train.X, train.X])

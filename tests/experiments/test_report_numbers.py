@@ -283,7 +283,7 @@ def test_calibration_of_the_models_that_give_probabilities(tmp_path):
     assert (folder / "report" / "figures" / "reliability.svg").stat().st_size > 1000
 
 
-def test_decisions_and_rankings_of_the_models_that_were_judged_by_them(tmp_path):
+def test_the_table_of_sets_has_only_models_that_were_judged_by_them(tmp_path):
     folder = fabricate(tmp_path, TWO_MODELS.replace("[false, true]", "[false]"), by_hand)
 
     def add(line):

@@ -51,7 +51,7 @@ def answers(place):
 
 
 @pytest.mark.parametrize("size", [50, 100, 4096, 3 * 4096, 0.5, 0.9])
-def test_a_truncated_library_is_refused_and_left_as_it_is(whole, place, size):
+def test_a_truncated_library_is_refused_without_changing_it(whole, place, size):
     data = whole.read_bytes()
     left = data[: size if isinstance(size, int) else int(size * len(data))]
     place.write_bytes(left)

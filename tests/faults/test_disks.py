@@ -50,7 +50,7 @@ def said(place):
 
 
 @pytest.mark.parametrize("free", [0, 1 << 12, 1 << 15, 1 << 16, 3 << 16, 1 << 19])
-def test_a_full_disk_keeps_what_was_there_and_takes_no_half(disk, place, table, free):
+def test_an_import_to_a_full_disk_is_all_or_nothing(disk, place, table, free):
     before = said(place)
     leave(disk, free)
     done = run_main("import", table, "-L", place)
@@ -65,7 +65,7 @@ def test_a_full_disk_keeps_what_was_there_and_takes_no_half(disk, place, table, 
     assert len(said(place)) == len(before) + ROWS
 
 
-def test_a_library_that_is_full_ends_a_write_and_what_was_written_is_told(disk, tmp_path):
+def test_a_write_that_a_full_disk_ends_tells_what_was_written(disk, tmp_path):
     with Library.open(disk / "library.db") as library:
         songs = make_songs(library, tmp_path / "music", FORMATS)
         say(library, [("ann", f"tag {i} {'x' * 60}", 1) for i in range(200)])

@@ -52,7 +52,7 @@ def say(library):
 
 
 @pytest.mark.parametrize("n_moments", [40, pytest.param(1500, marks=pytest.mark.long)])
-def test_ctrl_c_in_a_change_leaves_all_or_nothing_and_no_lock(place, tmp_path, n_moments):
+def test_ctrl_c_in_a_change_leaves_all_or_nothing_to_the_next_writer(place, tmp_path, n_moments):
     with Library.open(place) as library:
         total = calls_until(lambda: say(library))
         library.undo()

@@ -72,7 +72,7 @@ def test_an_import_is_whole_or_not_there(disk, server, place, tmp_path, free):
 
 
 @pytest.mark.parametrize("free", FREE)
-def test_a_write_reports_what_it_did_and_all_is_undone(disk, server, place, tmp_path, free):
+def test_a_write_to_a_full_disk_can_be_undone(disk, server, place, tmp_path, free):
     with Library.open(place) as library:
         songs = make_songs(library, tmp_path / "music", FORMATS)
         say(library, [("ann", f"tag {i} {'x' * 60}", 1) for i in range(300)])

@@ -31,7 +31,7 @@ def place(server):
 @pytest.mark.parametrize(
     ("mode", "moment"), [("immediate", 0.0), ("fast", 0.5), ("immediate", 0.7), ("immediate", 1.0)]
 )
-def test_an_import_is_whole_or_not_there_and_can_be_repeated(server, place, tmp_path, mode, moment):
+def test_an_import_cut_off_by_a_restart_can_be_repeated(server, place, tmp_path, mode, moment):
     _, control = server
     table = write_table(tmp_path, 40, 4)
     with Library.open(place) as library:

@@ -51,7 +51,7 @@ def test_a_library_of_a_newer_version_is_not_touched(tmp_path):
 
 
 @pytest.mark.long
-def test_an_old_library_is_upgraded_while_others_read_write_and_open_it(place):
+def test_an_old_library_is_upgraded_while_others_use_it(place):
     engine = make_old_tables(place)
     columns = "id, path, sound, state, file_tags, size, modified, added_at"
     values = "1, '/music/1.mp3', 's', 'present', '{}', 0, 0, 0"

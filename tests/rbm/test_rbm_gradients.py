@@ -266,7 +266,7 @@ def test_unknown_tags_are_filled_given_the_probabilities_of_the_others():
     np.testing.assert_allclose(gradient.d, 1 - np.sum(expected, axis=0), atol=1e-12)
 
 
-def test_tags_are_drawn_and_known_or_unknown_ones_stay():
+def test_only_uncertain_tags_are_drawn():
     class Spy(PseudoLikelihood):
         def __call__(self, params, batch, noise):
             return params, batch.y

@@ -66,7 +66,7 @@ def test_rows_are_trained_as_the_whole_of_v_would_be(params, data, by_row):
     np.testing.assert_array_equal(np.asarray(rows.V) == 0, np.asarray(whole.V) == 0)
 
 
-def test_the_last_and_smaller_batch_moves_a_row_no_further(params, data):
+def test_the_last_smaller_batch_moves_a_row_no_further(params, data):
     """41 clips in batches of 40: the one clip left over must not count forty times."""
     more = jax.tree.map(lambda array: np.concatenate([array, array[:1]]), data)
     free = {"rate": 1e-30, "l1": np.float32(0), "l2": np.float32(0), "max_epochs": 1}

@@ -78,7 +78,7 @@ def test_inference_is_that_of_each_clips_own_biases(method):
             np.testing.assert_allclose(result.h[clip], truth.h, atol=1e-6)
 
 
-def test_features_and_conditions_side_by_side_are_told_apart_by_the_shape_of_W():
+def test_the_shape_of_W_tells_features_from_conditions():
     model, batch = case(2)
     u, a, _, _ = single(batch)[:4]
     options = InferenceOptions("mean_field", steps=5)

@@ -96,7 +96,7 @@ def test_the_proximal_step_minimises_its_objective(theta, rate, l1, l2):
         assert z == 0
 
 
-def test_l1_makes_exact_zeros_of_weights_and_leaves_biases(params, data):
+def test_l1_makes_exact_zeros_of_weights_only(params, data):
     result = run(params, data, penalty=Penalty(strengths(5.0), strengths(0)))
     assert (np.asarray(result.params.U) == 0).all()
     assert (np.asarray(result.params.c) != 0).all()
@@ -200,7 +200,7 @@ def test_schedules(kind, rates):
     np.testing.assert_allclose(found, 0.1 * np.array(rates), atol=1e-4)
 
 
-def test_the_running_mean_is_plain_at_first_and_exponential_later():
+def test_the_running_mean_is_plain_before_it_is_exponential():
     values = np.random.default_rng(3).normal(size=40).astype(np.float32)
     mean, path = (np.float32(9.0),), []
     for number, value in enumerate(values, 1):
@@ -280,7 +280,7 @@ def alike(params, n):
     return Stack(stacked([params] * n), *same, list(range(n)))
 
 
-def test_models_that_stopped_are_taken_out_and_kept(params, data, monkeypatch):
+def test_models_that_stopped_are_taken_out_as_they_were_at_their_best(params, data, monkeypatch):
     """One model gets no better after its first epoch, one after its second, one goes on."""
     monkeypatch.setattr(training, "MIN_STACK", 2)
     best = np.array([1, 2, 5])
@@ -401,7 +401,7 @@ def test_an_interrupt_without_a_score_keeps_the_last_epoch_and_other_errors_pass
         run(params, data, score=score)
 
 
-def test_averaging_scores_and_keeps_the_mean_of_the_parameters(params, data):
+def test_averaging_keeps_the_mean_of_the_parameters_that_was_scored(params, data):
     """Over the first epoch the mean is that of every minibatch: between the start and the end."""
     score, seen = scores([0.5] * 6)
     result = run(params, data, averaging=2.0, score=score)

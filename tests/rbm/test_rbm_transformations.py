@@ -126,7 +126,7 @@ def test_residuals_have_no_slope():
     assert all((np.asarray(slope) == 0).all() for slope in slopes)
 
 
-def test_every_public_function_and_gradient_is_in_this_test():
+def test_no_public_function_or_gradient_is_missing_here():
     names = set()
     for name in rbm.__all__:
         is_gradient = hasattr(getattr(rbm, name), "noise")

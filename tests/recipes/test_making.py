@@ -207,7 +207,7 @@ def clips():
     return X, [other.astype(np.float32) for other in others]
 
 
-def test_what_moves_with_the_volume_is_taken_out_and_nothing_else(clips):
+def test_only_what_moves_with_the_volume_is_taken_out(clips):
     X, others = clips
     found = find_volume(X, others, 2)
     for other in others:
