@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 from tagging_data import quick
 
 import harmonium
@@ -74,13 +75,17 @@ def test_the_promise_is_kept_for_about_as_many_tags_as_it_says(precision):
     assert np.mean(broken) < DOUBT
 
 
-def test_overconfident_probabilities_promise_less_and_noise_nothing():
+def test_overconfident_probabilities_promise_less():
     Y, P = drawn(400, 0)
     overconfident = P**0.3
     plain = promised_thresholds(Y, P, 0.8)
     assert np.isfinite(plain[0])
     said = overconfident[:, 0] >= promised_thresholds(Y, overconfident, 0.8)[0]
     assert Y[said, 0].mean() >= 0.8
+
+
+def test_noise_promises_nothing():
+    _, P = drawn(400, 0)
     noise = np.random.default_rng(0).random(P.shape).astype(np.float32)
     assert np.isinf(promised_thresholds((noise < 0.3).astype(np.float32)[::-1], noise, 0.9)).all()
 
@@ -107,23 +112,28 @@ def test_the_decisions_of_a_model(n_models, train, held_out):
     assert said.sum() < (plain.predict(held_out.X) == 1).sum()
 
 
-def test_an_eval_set_sets_them_for_solved_models(train, held_out, tmp_path):
-    for model in [LogisticTagger(solver="newton"), NaiveBayesTagger(use_features=True)]:
-        model.set_params(decisions="precision", precision=0.95)
-        with pytest.raises(DataError, match=r"precision.*eval_set"):
-            model.fit(*train)
-        careful = model.fit(*train, held_out).thresholds_
-        model.save(tmp_path / "model.safetensors")
-        loaded = harmonium.load(tmp_path / "model.safetensors")
-        np.testing.assert_array_equal(loaded.thresholds_, careful)
-        assert loaded.decisions == "precision"
-        often = model.set_params(decisions="f1").fit(*train).thresholds_
-        assert (careful > often).all()
+@pytest.mark.parametrize(
+    "model", [LogisticTagger(solver="newton"), NaiveBayesTagger(use_features=True)]
+)
+def test_an_eval_set_sets_them_for_solved_models(model, train, held_out, tmp_path):
+    model = clone(model).set_params(decisions="precision", precision=0.95)
+    with pytest.raises(DataError, match=r"precision.*eval_set"):
+        model.fit(*train)
+    careful = model.fit(*train, held_out).thresholds_
+    model.save(tmp_path / "model.safetensors")
+    loaded = harmonium.load(tmp_path / "model.safetensors")
+    np.testing.assert_array_equal(loaded.thresholds_, careful)
+    assert loaded.decisions == "precision"
+    often = model.set_params(decisions="f1").fit(*train).thresholds_
+    assert (careful > often).all()
 
 
-def test_a_promise_needs_held_out_clips_and_probabilities(train):
+def test_a_promise_needs_held_out_clips(train):
     with pytest.raises(DataError, match=r"held-out.*n_models"):
         quick(decisions="precision", validation_fraction=0.0).fit(*train)
+
+
+def test_a_promise_needs_probabilities(train):
     with pytest.raises(DataError, match="probabilities"):
         SVMTagger(decisions="precision").fit(*train)
 

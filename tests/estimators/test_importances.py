@@ -67,14 +67,28 @@ def test_they_are_the_slopes_times_the_differences(model, train):
     assert found.tags[4, 1] == 0
 
 
-@pytest.mark.filterwarnings("ignore:Training ended")
-def test_the_tag_itself_does_not_count_and_sparse_clips_have_the_same(train):
+@pytest.fixture
+def of_tag_1(train):
+    """A model, clips whose tag 2 is known, and the importances for tag 1."""
     model = quick(training="multi_prediction", max_epochs=5).fit(*train)
     X = train.X[:6]
     told = np.full((6, 4), np.nan)
     told[:, 2] = 1
-    expected = model.importances(X, 1, told)
+    return model, X, told, model.importances(X, 1, told)
+
+
+@pytest.mark.filterwarnings("ignore:Training ended")
+def test_the_tag_itself_does_not_count(of_tag_1):
+    model, X, told, expected = of_tag_1
     told[:, 1] = 0
+    found = model.importances(X, 1, told)
+    np.testing.assert_allclose(found.features, expected.features, atol=1e-6)
+    np.testing.assert_allclose(found.tags, expected.tags, atol=1e-6)
+
+
+@pytest.mark.filterwarnings("ignore:Training ended")
+def test_sparse_clips_have_the_same_importances(of_tag_1):
+    model, X, told, expected = of_tag_1
     found = model.importances(sparse.csr_matrix(X), 1, told)
     np.testing.assert_allclose(found.features, expected.features, atol=1e-6)
     np.testing.assert_allclose(found.tags, expected.tags, atol=1e-6)
@@ -95,9 +109,13 @@ def test_a_feature_that_makes_a_tag_is_its_most_important(train):
     assert by_tag.argmax() == 2
 
 
-def test_other_ways_to_predict_and_unknown_tags_are_refused(train):
+def test_importances_by_other_ways_to_predict_are_refused(train):
     model = quick(inference="lbp", max_epochs=1, validation_fraction=0).fit(*train)
     with pytest.raises(DataError, match="inference='mean_field'"):
         model.importances(train.X, 0)
+
+
+def test_importances_for_an_unknown_tag_are_refused(train):
+    model = quick(inference="lbp", max_epochs=1, validation_fraction=0).fit(*train)
     with pytest.raises(DataError, match="no tag 'sad'"):
         model.importances(train.X, "sad")

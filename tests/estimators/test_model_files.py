@@ -60,24 +60,32 @@ def rewrite(path: Path, arrays, about) -> None:
     save_file(arrays, path, metadata={KEY: about if isinstance(about, str) else json.dumps(about)})
 
 
-def test_everything_learnt_comes_back_and_goes_on_training(named, train, tmp_path):
+@pytest.fixture
+def loaded(named, tmp_path):
     named.save(tmp_path / "model.safetensors")
-    again = DiscriminativeRBM.load(tmp_path / "model.safetensors")
+    return DiscriminativeRBM.load(tmp_path / "model.safetensors")
+
+
+def test_everything_learnt_comes_back(named, loaded, train):
     X = pd.DataFrame(train.X, columns=list("abcdef"))
-    np.testing.assert_array_equal(again.predict_proba(X), named.predict_proba(X))
-    np.testing.assert_array_equal(again.predict(X), named.predict(X))
-    assert again.get_params() == named.get_params()
+    np.testing.assert_array_equal(loaded.predict_proba(X), named.predict_proba(X))
+    np.testing.assert_array_equal(loaded.predict(X), named.predict(X))
+    assert loaded.get_params() == named.get_params()
     for name in ("tags_", "classes_", "thresholds_", "feature_names_in_"):
-        old, new = getattr(named, name), getattr(again, name)
+        old, new = getattr(named, name), getattr(loaded, name)
         assert old.dtype == new.dtype
         np.testing.assert_array_equal(old, new)
     for name in ("history_", "best_epoch_", "n_iter_", "n_features_in_"):
-        assert getattr(again, name) == getattr(named, name)
+        assert getattr(loaded, name) == getattr(named, name)
     learnt = {name for name in vars(named) if name.endswith("_") or name.startswith("_")}
-    assert learnt <= set(vars(again))
+    assert learnt <= set(vars(loaded))
     with pytest.raises(ValueError, match="feature names"):
-        again.predict(X[list("fedcba")])
-    assert again.partial_fit(X, train.Y).n_iter_ == named.n_iter_ + 1
+        loaded.predict(X[list("fedcba")])
+
+
+def test_a_loaded_model_goes_on_training(named, loaded, train):
+    X = pd.DataFrame(train.X, columns=list("abcdef"))
+    assert loaded.partial_fit(X, train.Y).n_iter_ == named.n_iter_ + 1
 
 
 @pytest.mark.parametrize("dtype", [str, object, bool, np.int8, np.float64])

@@ -54,13 +54,23 @@ def one_step(monkeypatch):
     monkeypatch.setitem(names.INFERENCE_LABELS, "one_step", "1-step")
 
 
-def test_it_predicts_and_completes(train):
-    model = quick().fit(*train).set_params(inference="one_step")
+@pytest.fixture
+def model(train):
+    return quick().fit(*train).set_params(inference="one_step")
+
+
+def test_it_predicts(model, train):
     expected = model.set_params(inference="mean_field", inference_steps=1).predict_proba(train.X)
     model.set_params(inference="one_step", inference_steps=None)
     np.testing.assert_allclose(model.predict_proba(train.X), expected, atol=1e-6)
+
+
+def test_it_completes(model, train):
     known = np.where(np.arange(4) < 2, train.Y, np.nan)
     np.testing.assert_array_equal(model.complete(train.X, known)[:, :2], train.Y[:, :2])
+
+
+def test_the_diagnostics_name_it(model, train):
     assert set(model.infer(train.X).diagnostics.method) == {"one_step"}
 
 

@@ -58,9 +58,12 @@ def test_it_trains_the_discriminative_rbm(train, held_out):
     np.testing.assert_array_equal(model.predict_proba(held_out.X), predicted)
 
 
-def test_it_trains_the_rbm_of_tags_and_the_smoother(paired_train):
+def test_it_trains_the_rbm_of_tags(paired_train):
     tags = TagRBM(8, training="brier", max_epochs=5, random_state=0).fit(paired_train.Y)
     assert np.isfinite(tags.complete({0: 1})).all()
+
+
+def test_it_trains_the_smoother():
     triples = [("ann", "song 1", "rock"), ("bob", "song 2", "jazz"), ("ann", "song 2", "jazz")]
     smoother = TagSmoother(n_hidden=8, n_tags=2, training="brier", max_epochs=2, random_state=0)
     smoother.fit(tuple(zip(*triples, strict=True)))

@@ -136,9 +136,14 @@ def test_the_model_begins_as_the_classifier(data):
     np.testing.assert_allclose(model.params_.d, 0.0, atol=1e-3)
 
 
-def test_it_takes_longer_steps_and_more_patience_than_without_a_classifier():
+def test_it_takes_longer_steps_than_without_a_classifier():
     over, alone = DiscriminativeRBM(estimator=REGRESSION), DiscriminativeRBM()
     assert (alone._step_length, over._step_length) == (0.01, 0.03)
+    assert quick(learning_rate=0.5)._step_length == 0.5
+
+
+def test_it_takes_more_patience_than_without_a_classifier():
+    over, alone = DiscriminativeRBM(estimator=REGRESSION), DiscriminativeRBM()
     trainers = []
     for model in (over, alone, quick(patience=7, learning_rate=0.5)):
         X, Y = draw(easy_model(), 150, 0)
@@ -146,7 +151,6 @@ def test_it_takes_longer_steps_and_more_patience_than_without_a_classifier():
         trainers.append(model._trainer(model._architecture(), soft=False))
     assert [trainer.min_patience for trainer in trainers[:2]] == [100, 20]
     assert trainers[2].patience == 7
-    assert quick(learning_rate=0.5)._step_length == 0.5
 
 
 @pytest.mark.parametrize("training", ["cd", "pcd", "mean_field", "lbp", "pl", "exact"])
@@ -272,7 +276,7 @@ def test_one_group_leaves_nothing_to_learn_out_of_fold(data):
     np.testing.assert_array_equal(model._below.log_odds(X), 0.0)
 
 
-def test_partial_fit_and_warm_start(data):
+def test_partial_fit_keeps_the_classifiers(data):
     X, Y, _ = data
     model = quick(n_models=1).partial_fit(X, Y)
     below = model._below
@@ -281,16 +285,28 @@ def test_partial_fit_and_warm_start(data):
     model.partial_fit(X_new, Y_new)
     assert model._below is below  # the new clips are out of all folds
     assert not np.array_equal(before.U, model.params_.U)
+
+
+def test_warm_start_goes_on_counting_epochs(data):
+    X, Y, _ = data
     warm = quick(warm_start=True, max_epochs=3).fit(X, Y)
     assert warm.fit(X, Y).n_iter_ == 6
 
 
-def test_clone_and_grid_search_reach_the_classifiers_settings(data):
-    X, Y, _ = data
+def test_a_clone_has_the_classifiers_settings():
     model = quick(max_epochs=2, n_models=1)
     assert clone(model).get_params()["estimator__C"] == 10.0
+
+
+def test_a_grid_search_reaches_the_classifiers_settings(data):
+    X, Y, _ = data
+    model = quick(max_epochs=2, n_models=1)
     search = GridSearchCV(model, {"estimator__C": [1e-4, 10.0]}, cv=2).fit(X, np.nan_to_num(Y))
     assert search.best_params_ == {"estimator__C": 10.0}
+
+
+def test_an_estimator_that_is_no_classifier_is_refused(data):
+    X, Y, _ = data
     with pytest.raises(ValueError, match="'estimator' parameter of DiscriminativeRBM"):
         quick(estimator="trunks").fit(X, Y)
 

@@ -156,16 +156,32 @@ CLASSES = [name for name in estimators.__all__ if inspect.isclass(getattr(estima
 
 
 @pytest.mark.parametrize("kind", CLASSES)
-def test_every_parameter_is_described_with_its_default_checked_and_stored(kind):
+def test_every_parameter_is_described_with_its_default(kind):
     kind = getattr(estimators, kind)
     text = kind.__doc__
     for name, given in inspect.signature(kind).parameters.items():
         assert f"\n{name} : " in text
         line = next(line for line in text.splitlines() if line.startswith(f"{name} : "))
         assert line.endswith(f"default={given.default!r}")
-    for name in kind().get_params():
-        with pytest.raises(ValueError, match=f"The '{name}' parameter of {kind.__name__} must be"):
-            kind(**{name: object()})._validate_params()
-    kind()._validate_params()
+
+
+@pytest.mark.parametrize(
+    ("kind", "name"),
+    [(kind, name) for kind in CLASSES for name in getattr(estimators, kind)().get_params()],
+)
+def test_a_wrong_value_of_a_parameter_is_refused(kind, name):
+    kind = getattr(estimators, kind)
+    with pytest.raises(ValueError, match=f"The '{name}' parameter of {kind.__name__} must be"):
+        kind(**{name: object()})._validate_params()
+
+
+@pytest.mark.parametrize("kind", CLASSES)
+def test_the_default_of_every_parameter_is_accepted(kind):
+    getattr(estimators, kind)()._validate_params()
+
+
+@pytest.mark.parametrize("kind", CLASSES)
+def test_every_parameter_is_stored_as_it_is_given(kind):
+    kind = getattr(estimators, kind)
     marks = {name: object() for name in inspect.signature(kind).parameters}
     assert vars(kind(**marks)) == marks

@@ -30,10 +30,13 @@ def fitted(world):
     return TagSmoother(n_tags=np.int64(12), **QUICK).fit(world.triples, tracks=world.tracks)
 
 
-def test_smoothing_ranks_better_than_counts_and_training_stops_at_the_best(world, fitted):
+def test_smoothing_ranks_better_than_counts(world, fitted):
     raw, smoothed = world.triples.counts().matrix.toarray(), fitted.smooth().values
     before, after = (auc_per_tag(world.truth.astype(np.float32), S).mean for S in (raw, smoothed))
     assert after > before + 0.02
+
+
+def test_training_stops_at_the_best_epoch(fitted):
     scores = fitted.history_["validation"]
     assert fitted.best_epoch_ == 1 + int(np.argmax(scores))
     assert max(scores) > fitted.baseline_ + 0.02
@@ -90,28 +93,38 @@ def test_a_last_batch_of_few_pairs_does_not_spoil_the_model(seed):
     assert model.best_epoch_ > 0
 
 
-def test_smooth_gives_every_clip_and_tag_and_tables_of_them(world, fitted):
+def test_smooth_gives_every_tag_of_every_clip(world, fitted):
     smoothed = fitted.smooth()
     assert smoothed.items.to_list() == list(fitted.items_) == world.triples.items.to_list()
     assert smoothed.tags.to_list() == list(fitted.tags_) == world.triples.tags.to_list()
     assert smoothed.values.shape == (128, 12)
     assert ((smoothed.values > 0) & (smoothed.values < 1)).all()
     assert repr(smoothed) == "Smoothed(128 items × 12 tags)"
+
+
+def test_smooth_gives_the_clips_asked_for(fitted):
     some = fitted.smooth(["clip007", "clip003"])
     assert some.items.to_list() == ["clip007", "clip003"]
-    np.testing.assert_allclose(some.values, smoothed.values[[7, 3]], atol=1e-6)
+    np.testing.assert_allclose(some.values, fitted.smooth().values[[7, 3]], atol=1e-6)
     assert fitted.smooth("clip007").items.to_list() == ["clip007"]
     with pytest.raises(DataError, match="'clip999' is not among the 128"):
         fitted.smooth(["clip001", "clip999"])
+
+
+def test_the_long_table_has_the_values_of_the_wide_one(fitted):
+    smoothed = fitted.smooth()
     wide, long = smoothed.frame(), smoothed.long()
     assert wide.columns == ["item", *fitted.tags_]
     np.testing.assert_array_equal(wide.drop("item").to_numpy(), smoothed.values)
     assert long.columns == ["item", "tag", "probability"]
     row = long.filter((pl.col("item") == "clip005") & (pl.col("tag") == "rock"))
     assert row["probability"].item() == wide.filter(pl.col("item") == "clip005")["rock"].item()
-    assert fitted.changes().equals(fitted.changes(smoothed))
+
+
+def test_changes_are_those_of_all_clips(fitted):
+    assert fitted.changes().equals(fitted.changes(fitted.smooth()))
     with pytest.raises(DataError, match="'smoothed' must have all 128 clips"):
-        fitted.changes(some)
+        fitted.changes(fitted.smooth(["clip007", "clip003"]))
 
 
 def test_the_chance_that_any_user_gives_a_tag(world, fitted):

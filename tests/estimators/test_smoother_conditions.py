@@ -55,13 +55,16 @@ def test_u_is_the_mean_of_the_others_without_oneself(data, prior_users):
         np.testing.assert_allclose(row, expected, rtol=1e-5)
 
 
-def test_each_part_has_rows_of_its_own_and_tracks_that_are_the_clips_are_left_out(data):
+def test_each_part_has_rows_of_its_own():
     parts = pairs.Conditions(("user", "clip"), (3, 4), None)
     columns = {"user": [0, 2, -1], "track": [9, 9, 9], "clip": [3, -1, 0]}
     a = parts.rows(**{name: np.array(values, np.int32) for name, values in columns.items()})
     np.testing.assert_array_equal(a, [[0, 6], [2, -1], [-1, 3]])
     column = parts.column({"user": 1.0, "track": 2.0, "clip": 3.0})
     np.testing.assert_array_equal(column[:, 0], [1, 1, 1, 3, 3, 3, 3])
+
+
+def test_tracks_that_are_the_clips_are_left_out(data):
     every = ("user", "track", "clip")
     assert pairs.conditions_of(data, every, None).names == ("user", "clip")
     triples = Triples.from_columns(USERS, ITEMS, TAGS)
@@ -93,10 +96,14 @@ def test_without_is_as_if_the_pairs_had_never_been():
     np.testing.assert_array_equal(found.counts.toarray(), fewer.counts.toarray()[:, order])
 
 
-def test_u_has_a_norm_of_about_one_and_held_out_pairs_leave_every_clip_a_user():
+def test_u_has_a_norm_of_about_one():
     data = Conditioning.from_triples(make_world().triples)
     u = pairs.others_of(data, 1.0)(data.counts[data.item] - data.y, data.n_others)
     np.testing.assert_allclose(np.mean(np.sum(u**2, axis=1)), 1, rtol=1e-4)
+
+
+def test_held_out_pairs_leave_every_clip_a_user():
+    data = Conditioning.from_triples(make_world().triples)
     for seed in range(5):
         rows = hold_out(np.random.default_rng(seed), data, 0.5, 10_000)
         assert len(rows) == len(np.unique(rows)) == len(data) // 2
@@ -105,10 +112,13 @@ def test_u_has_a_norm_of_about_one_and_held_out_pairs_leave_every_clip_a_user():
     assert len(hold_out(np.random.default_rng(0), data, 0.5, 7)) == 7
 
 
-def test_the_likelihood_of_the_rates_and_nothing_held_out_where_every_clip_has_one_user(data):
+def test_nothing_is_held_out_where_every_clip_has_one_user(data):
     alone = pairs.without(data, np.array([0, 1]))
     assert len(hold_out(np.random.default_rng(0), alone, 0.5, 100)) == 0
     assert np.isnan(rates_log_likelihood(alone, np.zeros(0, np.intp)))
+
+
+def test_the_likelihood_of_the_rates(data):
     held_out = np.array([1])
     rates = pairs.tag_rates(pairs.without(data, held_out))
     y = data.y[held_out].toarray()[0]
@@ -146,11 +156,14 @@ def test_changes_by_hand(data):
     ]
 
 
-def test_a_tag_called_item_needs_the_long_table_and_relations_survive_certainty():
+def test_a_tag_called_item_needs_the_long_table():
     smoothed = Smoothed(pl.Series(["x"]), pl.Series(["item"]), np.ones((1, 1), np.float32))
     with pytest.raises(DataError, match="A tag is called 'item'"):
         smoothed.frame()
     assert smoothed.long().rows() == [("x", "item", 1.0)]
+
+
+def test_relations_survive_certainty():
     tags = pl.Series(["a", "b", "c"])
     present, absent = np.array([1, 1, 0.2], np.float32), np.array([0, 0, 0.2], np.float32)
     table = relations(tags, present, absent, 0, 5)

@@ -6,6 +6,7 @@ import sys
 import numpy as np
 import pytest
 from scipy import sparse
+from sklearn.base import clone
 from sklearn.impute import SimpleImputer
 from sklearn.pipeline import make_pipeline
 from tagging_data import quick
@@ -72,29 +73,52 @@ def test_the_model_is_that_of_the_array(model, form, words):
     assert of_sparse.score(form(X), Y) == pytest.approx(of_sparse.score(X, Y), abs=tolerance)
 
 
-@pytest.mark.filterwarnings("ignore:Training ended")
-def test_completion_and_marginals_of_sparse_clips(words):
+@pytest.fixture(scope="module")
+def fitted_to_sparse(words):
     X, Y = words
-    model = quick(max_epochs=3, n_models=2).fit(sparse.csr_matrix(X), Y)
+    return quick(max_epochs=3, n_models=2).fit(sparse.csr_matrix(X), Y)
+
+
+@pytest.mark.filterwarnings("ignore:Training ended")
+def test_completion_of_sparse_clips(words, fitted_to_sparse):
+    X, _ = words
     np.testing.assert_allclose(
-        model.complete(sparse.csr_matrix(X), {0: 1}), model.complete(X, {0: 1}), atol=1e-5
+        fitted_to_sparse.complete(sparse.csr_matrix(X), {0: 1}),
+        fitted_to_sparse.complete(X, {0: 1}),
+        atol=1e-5,
     )
-    of_sparse = model.infer(sparse.csr_matrix(X), Y)
-    of_array = model.infer(X, Y)
+
+
+@pytest.mark.filterwarnings("ignore:Training ended")
+def test_marginals_of_sparse_clips(words, fitted_to_sparse):
+    X, Y = words
+    of_sparse = fitted_to_sparse.infer(sparse.csr_matrix(X), Y)
+    of_array = fitted_to_sparse.infer(X, Y)
     np.testing.assert_allclose(of_sparse.h, of_array.h, atol=1e-5)
     assert (of_sparse.diagnostics.method == of_array.diagnostics.method).all()
-    joint = model.predict_joint(sparse.csr_matrix(X))
-    np.testing.assert_array_equal(joint, model.predict_joint(X))
 
 
 @pytest.mark.filterwarnings("ignore:Training ended")
-def test_sparse_validation_clips_and_partial_fit(words):
+def test_joint_decisions_about_sparse_clips(words, fitted_to_sparse):
+    X, _ = words
+    joint = fitted_to_sparse.predict_joint(sparse.csr_matrix(X))
+    np.testing.assert_array_equal(joint, fitted_to_sparse.predict_joint(X))
+
+
+@pytest.mark.filterwarnings("ignore:Training ended")
+def test_sparse_validation_clips(words):
     X, Y = words
     model = LogisticTagger(**EPOCHS).fit(X, Y, (X, np.nan_to_num(Y)))
     P = model.predict_proba(X)
     table = sparse.csr_matrix(X)
     again = model.fit(table, Y, (table, np.nan_to_num(Y)))
     np.testing.assert_allclose(again.predict_proba(X), P, atol=1e-4)
+
+
+@pytest.mark.filterwarnings("ignore:Training ended")
+def test_partial_fit_to_sparse_clips(words):
+    X, Y = words
+    table = sparse.csr_matrix(X)
     one_pass = LogisticTagger(random_state=0).partial_fit(table, Y).predict_proba(X)
     expected = LogisticTagger(random_state=0).partial_fit(X, Y).predict_proba(X)
     np.testing.assert_allclose(one_pass, expected, atol=1e-4)
@@ -122,12 +146,14 @@ def test_the_variance_of_sparse_features_does_not_cancel():
     np.testing.assert_allclose(actual.mean, expected.mean, rtol=1e-12)
 
 
-def test_a_model_that_needs_all_clips_refuses_a_table_too_large_to_be_an_array():
+@pytest.mark.parametrize(
+    "model", [LogisticTagger(solver="newton", scale_features="none"), NaiveBayesTagger()]
+)
+def test_a_model_that_needs_all_clips_refuses_a_table_too_large_to_be_an_array(model):
     X = sparse.csr_matrix((100_000, 10_000))
     Y = np.zeros((100_000, 2))
-    for model in [LogisticTagger(solver="newton", scale_features="none"), NaiveBayesTagger()]:
-        with pytest.raises(DataError, match=r"3\.7 GiB.*solver='gradient'"):
-            model.fit(X, Y)
+    with pytest.raises(DataError, match=r"3\.7 GiB.*solver='gradient'"):
+        clone(model).fit(X, Y)
 
 
 LARGE_FIT = """

@@ -73,17 +73,29 @@ def test_samples_have_the_frequencies_of_the_distribution(model, distribution):
     assert (model.sample(2000, steps=200, random_state=1) != again).any()
 
 
-def test_log_likelihood_and_joint_decisions_are_those_of_the_distribution(model, distribution):
+@pytest.fixture(scope="module")
+def agrees(distribution):
+    """Which states have the first tag, and not the fourth: those of PARTLY."""
+    states, _ = distribution
+    return (states[:, 0] == 1) & (states[:, 3] == 0)
+
+
+PARTLY = np.array([[1, NAN, NAN, 0.0]])
+
+
+def test_log_likelihoods_are_those_of_the_distribution(model, distribution, agrees):
     states, p = distribution
     np.testing.assert_allclose(model.score_samples(states), np.log(p), atol=1e-5)
     assert model.score(states) == pytest.approx(np.log(p).mean(), abs=1e-5)
-    partly = np.array([[1, NAN, NAN, 0.0]])
-    agrees = (states[:, 0] == 1) & (states[:, 3] == 0)
-    found = model.log_likelihood(partly)
+    found = model.log_likelihood(PARTLY)
     np.testing.assert_allclose(found.value, np.log(p[agrees].sum()), atol=1e-5)
     assert found.error[0] == 0
+
+
+def test_joint_decisions_are_those_of_the_distribution(model, distribution, agrees):
+    states, p = distribution
     best = states[agrees][p[agrees].argmax()]
-    np.testing.assert_array_equal(model.predict_joint(partly)[0], best)
+    np.testing.assert_array_equal(model.predict_joint(PARTLY)[0], best)
 
 
 def test_unknown_tags_are_neither_present_nor_absent():
@@ -100,29 +112,41 @@ def test_unknown_tags_are_neither_present_nor_absent():
     assert as_zeros.complete({})[0, 0] < np.nanmean(Y[:, 0])
 
 
-def test_tags_have_names_from_lists_and_frames():
-    clips = 30 * [["rock", "guitar"], ["techno"], ["rock", "guitar", "live"]]
-    by_lists = TagRBM(**QUICK).fit(clips)
+CLIPS = 30 * [["rock", "guitar"], ["techno"], ["rock", "guitar", "live"]]
+
+
+@pytest.fixture(scope="module")
+def by_lists():
+    return TagRBM(**QUICK).fit(CLIPS)
+
+
+def test_tags_have_their_names_from_lists(by_lists):
     assert by_lists.tags_.tolist() == ["guitar", "live", "rock", "techno"]
     assert by_lists.n_features_in_ == 4
-    frame = pl.DataFrame(
-        {tag: [float(tag in clip) for clip in clips] for tag in by_lists.tags_.tolist()}
-    )
-    by_frame = TagRBM(**QUICK).fit(frame)
-    np.testing.assert_array_equal(by_lists.params_.U, by_frame.params_.U)
     guitar = by_lists.complete([["rock"], ["techno"]])[:, 0]
     assert guitar[0] > 0.8 > 0.2 > guitar[1]
-    # a list is all of a clip's tags where sets are judged
-    assert by_lists.score(clips) == pytest.approx(by_lists.score(frame))
     with pytest.raises(DataError, match=r"names the tag 'rok'.*'rock'"):
         by_lists.complete({"rok": 1})
 
 
-def test_training_stops_early_on_held_out_clips_and_keeps_the_best_epoch():
+def test_a_frame_is_learnt_as_lists_are(by_lists):
+    frame = pl.DataFrame(
+        {tag: [float(tag in clip) for clip in CLIPS] for tag in by_lists.tags_.tolist()}
+    )
+    by_frame = TagRBM(**QUICK).fit(frame)
+    np.testing.assert_array_equal(by_lists.params_.U, by_frame.params_.U)
+    # a list is all of a clip's tags where sets are judged
+    assert by_lists.score(CLIPS) == pytest.approx(by_lists.score(frame))
+
+
+def test_training_stops_early_at_the_best_epoch():
     model = TagRBM(**{**QUICK, "max_epochs": 200, "patience": 3}).fit(drawn(300, 2))
     scores = model.history_["validation"]
     assert model.n_iter_ == len(scores) < 200
     assert model.best_epoch_ == 1 + int(np.argmax(scores))
+
+
+def test_training_without_held_out_clips_keeps_the_last_epoch():
     alone = TagRBM(**{**QUICK, "max_epochs": 5, "validation_fraction": 0.0}).fit(drawn(300, 2))
     assert np.isnan(alone.history_["validation"]).all()
     assert alone.best_epoch_ == 5
@@ -151,10 +175,13 @@ def test_a_file_holds_the_model(model, tmp_path):
         harmonium.DiscriminativeRBM.load(file)
 
 
-def test_scikit_learn_clones_it_and_searches_its_settings(model):
+def test_scikit_learn_searches_its_settings():
     search = GridSearchCV(TagRBM(**QUICK), {"n_hidden": [1, 8]}, cv=2)
     search.fit(drawn(300, 0))
     assert search.best_params_ == {"n_hidden": 8}
+
+
+def test_scikit_learn_clones_it(model):
     assert clone(model).get_params() == model.get_params()
 
 

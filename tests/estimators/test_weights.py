@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 from sklearn.multioutput import MultiOutputClassifier
 from tagging_data import quick
@@ -229,6 +230,7 @@ def test_a_likelihood_of_sets_has_no_weights_for_single_labels(training, clips):
     model.fit(clips[0], np.nan_to_num(clips[1])[:, 0])  # of one tag, they are weights of clips
 
 
+@pytest.mark.parametrize("model", [LogisticTagger(solver="newton"), quick(), SVMTagger()])
 @pytest.mark.parametrize(
     ("weight", "words"),
     [
@@ -239,10 +241,9 @@ def test_a_likelihood_of_sets_has_no_weights_for_single_labels(training, clips):
         (np.zeros(N), "Each weight is zero"),
     ],
 )
-def test_wrong_weights_of_clips(weight, words, clips):
-    for model in [LogisticTagger(solver="newton"), quick(), SVMTagger()]:
-        with pytest.raises(DataError, match=words):
-            model.fit(*clips, sample_weight=weight)
+def test_wrong_weights_of_clips(model, weight, words, clips):
+    with pytest.raises(DataError, match=words):
+        clone(model).fit(*clips, sample_weight=weight)
 
 
 @pytest.mark.parametrize("wrong", [{2: 1}, {0: -1}, {0: 0, 1: 0}, [{0: 1}], {1: np.inf}])

@@ -99,13 +99,11 @@ def test_pcd_is_cd_whose_chain_starts_elsewhere():
     en.assert_close(en.evaluate(pcd, model, elsewhere, noise), expected, 1e-12)
 
 
-def test_hidden_conditions_and_the_hybrid_move_the_chains_of_their_objective():
+@pytest.fixture(scope="module")
+def wrapped():
+    """Persistent contrastive divergence to wrap, with parameters, a batch and noise for it."""
     model, double = case(12, 4, 5)
-    pcd, params, rng = (
-        PersistentContrastiveDivergence(2),
-        en.as_params(model),
-        np.random.default_rng(0),
-    )
+    rng = np.random.default_rng(0)
     batch = Batch(
         u=np.float32(double.u),
         a=double.a,
@@ -114,20 +112,29 @@ def test_hidden_conditions_and_the_hybrid_move_the_chains_of_their_objective():
         chains=np.float32(en.random_tags(rng, B, 5)),
     )
     noise = rng.random((3, B, 11), np.float32)
+    return PersistentContrastiveDivergence(2), en.as_params(model), batch, noise
+
+
+def test_hidden_conditions_move_the_chains_of_their_objective(wrapped):
+    pcd, params, batch, noise = wrapped
     hidden = HiddenConditions(pcd, a=(0.0, 0.0), all=1.0)  # everything
     bare = batch._replace(u=0 * batch.u, a=np.full_like(batch.a, -1))
     np.testing.assert_array_equal(
         hidden.advance(params, batch, noise), pcd.advance(params, bare, noise[:2])
     )
+    assert hidden.is_persistent
+    assert not HiddenConditions(ContrastiveDivergence(), a=(), all=0.0).is_persistent
+
+
+def test_the_hybrid_moves_the_chains_of_its_objective(wrapped):
+    pcd, params, batch, noise = wrapped
     hybrid = Hybrid(0.5, pcd, JointContrastiveDivergence(1, 0.5))
     joint = JointParams(*params, b=np.zeros(N_FEATURES, np.float32))
     batch = batch._replace(a=batch.a[:, :0])
     np.testing.assert_array_equal(
         hybrid.advance(joint, batch, noise), pcd.advance(params, batch, noise[1:])
     )
-    for wrapper in (hidden, hybrid):
-        assert wrapper.is_persistent
-    assert not HiddenConditions(ContrastiveDivergence(), a=(), all=0.0).is_persistent
+    assert hybrid.is_persistent
 
 
 def algorithm_2(model, x, y, K, *, from_zero=False):

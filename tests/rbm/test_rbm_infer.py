@@ -37,20 +37,34 @@ def take(clips, rows):
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_every_clip_has_marginals_and_diagnostics_the_same_in_threads(method, whole, clips):
+def test_every_clip_has_marginals(method, whole, clips):
     result = whole[method]
     assert result.y.shape == (N_CLIPS, N_TAGS)
     assert result.h.shape == (N_CLIPS, N_HIDDEN)
-    for array in (*result.diagnostics, result.y, result.h):
-        assert len(array) == N_CLIPS
     assert ((result.y >= 0) & (result.y <= 1)).all()
     known = ~np.isnan(clips[2])
     np.testing.assert_array_equal(result.y[known], clips[2][known])
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_every_clip_has_diagnostics(method, whole):
+    result = whole[method]
+    for array in (*result.diagnostics, result.y, result.h):
+        assert len(array) == N_CLIPS
     within = result.diagnostics.residual <= np.float32(module.InferenceOptions().tolerance)
     np.testing.assert_array_equal(result.diagnostics.converged, within)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_no_clips_have_empty_marginals(method, clips):
     none = module.infer(PARAMS, *take(clips, slice(0, 0)), options(method))
     assert (none.y.shape, none.h.shape) == ((0, N_TAGS), (0, N_HIDDEN))
     assert all(array.shape == (0,) for array in none.diagnostics)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_threads_change_no_result(method, whole, clips):
+    result = whole[method]
     threaded = module.infer(PARAMS, *clips, options(method)._replace(threads=3))
     np.testing.assert_array_equal(threaded.y, result.y)
     np.testing.assert_array_equal(threaded.h, result.h)
@@ -81,9 +95,12 @@ def test_a_clip_does_not_depend_on_its_neighbours(method, rows, whole, clips):
     np.testing.assert_array_equal(part.diagnostics.method, whole[method].diagnostics.method[rows])
 
 
-def test_seeds_and_chunks_of_gibbs_do_not_share_their_noise(whole, clips):
+def test_seeds_of_gibbs_do_not_share_their_noise(whole, clips):
     other = module.infer(PARAMS, *clips, options("gibbs")._replace(seed=1))
     assert (other.y != whole["gibbs"].y).any()
+
+
+def test_chunks_of_gibbs_do_not_share_their_noise(clips):
     same = take(clips, np.zeros(N_CLIPS, int))
     result = module.infer(PARAMS, same[0], same[1], np.full_like(same[2], np.nan), options("gibbs"))
     assert np.abs(result.y[0] - result.y[module.CHUNK]).max() > 0.001
@@ -228,13 +245,24 @@ def field_of(model):
     return en.as_field(model.U, np.tile(model.c, (4, 1)), np.tile(model.d, (4, 1)), float)
 
 
-def test_log_z_and_pairs_in_float64(in_float64):
+def of_each_clip(model, y):
+    """What is inferred of four clips, with the truth about each."""
+    with jax.enable_x64(True):
+        result = jitted(field_of(model), y, pairs=True)
+    return result, [en.enumerate_clip(model.U, model.c, model.d, y[b]) for b in range(4)]
+
+
+def test_log_z_in_float64(in_float64):
     for model, y in in_float64:
-        with jax.enable_x64(True):
-            result = jitted(field_of(model), y, pairs=True)
-        for b in range(4):
-            truth = en.enumerate_clip(model.U, model.c, model.d, y[b])
+        result, truths = of_each_clip(model, y)
+        for b, truth in enumerate(truths):
             np.testing.assert_allclose(result.log_z[b], truth.log_z, rtol=1e-12, atol=1e-12)
+
+
+def test_pairs_in_float64(in_float64):
+    for model, y in in_float64:
+        result, truths = of_each_clip(model, y)
+        for b, truth in enumerate(truths):
             np.testing.assert_allclose(result.pairs[:, :, b], truth.pairs, rtol=0, atol=1e-12)
 
 

@@ -71,17 +71,30 @@ def test_clips_of_weight_0_change_nothing(gradient, params):
     assert all((np.asarray(slope) == 0).all() for slope in nothing)
 
 
-@pytest.mark.parametrize("gradient", OBJECTIVES)
-def test_an_integer_weight_is_a_repetition_and_the_gradient_is_of_the_mean(gradient, params):
-    batch, noise = some_clips(3), random_noise(gradient, params)
+@pytest.fixture
+def weighted_clips():
+    """Clips with whole weights."""
     weights = np.array([3, 2, 2, 1, 0, 0, 0, 0], np.float32)
-    rows = np.repeat(np.arange(B), weights.astype(int))  # 8 clips again
-    weighted, logits = jitted(gradient)(params, batch._replace(w=weights), noise)
-    repeated = jax.tree.map(lambda array: array[rows], batch)
+    return some_clips(3)._replace(w=weights)
+
+
+@pytest.mark.parametrize("gradient", OBJECTIVES)
+def test_an_integer_weight_is_a_repetition(gradient, params, weighted_clips):
+    noise = random_noise(gradient, params)
+    rows = np.repeat(np.arange(B), weighted_clips.w.astype(int))  # 8 clips again
+    weighted, logits = jitted(gradient)(params, weighted_clips, noise)
+    repeated = jax.tree.map(lambda array: array[rows], some_clips(3))
     gradient_of_repeated, others = jitted(gradient)(params, repeated, noise[:, rows])
     assert_close(weighted, gradient_of_repeated)
     assert_close(logits[rows], others)
-    doubled, _ = jitted(gradient)(params, batch._replace(w=2 * weights), noise)
+
+
+@pytest.mark.parametrize("gradient", OBJECTIVES)
+def test_the_gradient_is_of_the_mean_over_clips(gradient, params, weighted_clips):
+    noise = random_noise(gradient, params)
+    weighted, _ = jitted(gradient)(params, weighted_clips, noise)
+    twice = weighted_clips._replace(w=2 * weighted_clips.w)
+    doubled, _ = jitted(gradient)(params, twice, noise)
     assert_close(weighted, doubled)
 
 

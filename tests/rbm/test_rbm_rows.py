@@ -128,10 +128,13 @@ def what_is_hidden(params, *, n=20_000, **chances):
     return u[:, 0] == 0, a == -1
 
 
-def test_each_part_is_hidden_as_often_as_asked_and_independently(params):
+def test_each_part_is_hidden_as_often_as_asked(params):
     u, a = what_is_hidden(params, a=(0.5, 0.0), all=0.1)
     np.testing.assert_allclose(a.mean(axis=0), [1 - 0.9 * 0.5, 0.1], atol=0.02)
     np.testing.assert_array_equal(u, a[:, 1])  # only with all the rest
+
+
+def test_parts_are_hidden_independently(params):
     u, a = what_is_hidden(params, a=(0.5, 0.5), all=0.0)
     assert not u.any()
     np.testing.assert_allclose(a.all(axis=1).mean(), 0.25, atol=0.02)

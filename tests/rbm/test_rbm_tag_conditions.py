@@ -51,13 +51,23 @@ def single(batch):
     return Batch(*(np.asarray(part, np.float32) for part in batch[:4]))
 
 
-def test_a_zero_weight_leaves_the_condition_out_and_a_weight_of_1_adds_it():
+def biases_with(weight):
+    """Biases of the tags of a model, its conditions and what they make of the biases."""
     model, batch = case(0)
-    for weight, expected in [(0.0, np.tile(model.d, (B, 1))), (1.0, model.d + batch.a)]:
-        weighted = model._replace(V=np.full((1, 4), weight))
-        with jax.enable_x64(True):
-            field = condition(Params(*weighted), batch.u, batch.a)
-        np.testing.assert_allclose(field.d, expected, atol=1e-12)
+    weighted = model._replace(V=np.full((1, 4), weight))
+    with jax.enable_x64(True):
+        field = condition(Params(*weighted), batch.u, batch.a)
+    return model.d, batch.a, field.d
+
+
+def test_a_zero_weight_leaves_the_condition_out():
+    d, _, conditioned = biases_with(0.0)
+    np.testing.assert_allclose(conditioned, np.tile(d, (B, 1)), atol=1e-12)
+
+
+def test_a_weight_of_1_adds_the_condition():
+    d, a, conditioned = biases_with(1.0)
+    np.testing.assert_allclose(conditioned, d + a, atol=1e-12)
 
 
 @pytest.mark.parametrize("method", ["lbp", "mean_field", "exact"])

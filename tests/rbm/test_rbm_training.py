@@ -248,9 +248,15 @@ def minibatches(n, size, epoch=3, n_batches=None, **options):
     return order
 
 
-def test_every_clip_is_seen_once_an_epoch_and_rows_on_a_disk_near_one_another(monkeypatch):
+@pytest.fixture
+def short_runs(monkeypatch):
+    """Runs and windows of clips that are short enough for a few clips."""
     monkeypatch.setattr(training, "RUN", 16)
     monkeypatch.setattr(training, "WINDOW", 64)
+
+
+@pytest.mark.usefixtures("short_runs")
+def test_every_clip_is_seen_once_an_epoch():
     sizes = ((50, 8), (7, 20), (2000, 10), (1, 1), (16, 16))
     for (n, size), in_runs in product(sizes, (False, True)):
         order = minibatches(n, size, in_runs=in_runs)
@@ -262,6 +268,10 @@ def test_every_clip_is_seen_once_an_epoch_and_rows_on_a_disk_near_one_another(mo
     order = minibatches(33, 8, n_batches=7, in_runs=False)  # fewer clips than other models have
     np.testing.assert_array_equal(np.sort(order[order >= 0]), np.arange(33) + 5)
     assert set(np.sum(order >= 0, axis=1)) == {4, 5}
+
+
+@pytest.mark.usefixtures("short_runs")
+def test_rows_on_a_disk_are_seen_near_one_another():
     order = minibatches(640, 8, in_runs=True).ravel() - 5
     for window in order.reshape(10, 64):
         runs, counts = np.unique(window // 16, return_counts=True)
@@ -336,18 +346,26 @@ def test_a_stack_holds_the_models_that_are_trained_alone(params, data):
         np.testing.assert_allclose(one, other, atol=1e-6)
 
 
-def test_a_run_compiles_at_most_two_programs_and_other_rates_penalties_and_seeds_none(params, data):
+def n_programs():
+    return descent.descend_blocks.__wrapped__._cache_size()
+
+
+def test_other_rates_penalties_or_seeds_compile_no_program(params, data):
     run(params, data)
-    before = descent.descend_blocks.__wrapped__._cache_size()
+    before = n_programs()
     run(params, data, seed=5, schedule=Schedule("cosine", 0.2), max_epochs=3)
     run(params, data, penalty=Penalty(strengths(0.3), strengths(0.1)), patience=1)
     run(params, data, score=lambda _: 0.5, max_epochs=9)
-    assert descent.descend_blocks.__wrapped__._cache_size() == before
+    assert n_programs() == before
+
+
+def test_a_run_compiles_at_most_two_programs(params, data):
+    before = n_programs()
     # one program for whole blocks of minibatches, one for the rest, however many epochs there are
     rows = np.arange(BLOCK * 3 + 40) % N_CLIPS
     many = jax.tree.map(lambda array: array[rows], data)
     run(params, many, batch_size=2, max_epochs=4)
-    assert descent.descend_blocks.__wrapped__._cache_size() - before <= 2
+    assert n_programs() - before <= 2
 
 
 def scores(values):
@@ -387,7 +405,7 @@ def test_the_parameters_of_the_best_score_are_kept(params, data, values, patienc
     np.testing.assert_array_equal(history.score, values[:n_epochs])
 
 
-def test_an_interrupt_without_a_score_keeps_the_last_epoch_and_other_errors_pass(params, data):
+def test_an_interrupt_without_a_score_keeps_the_last_epoch(params, data):
     def interrupt(history):
         if len(history) == 3:
             raise KeyboardInterrupt
@@ -396,6 +414,9 @@ def test_an_interrupt_without_a_score_keeps_the_last_epoch_and_other_errors_pass
     assert result.interrupted
     assert result.best_epoch == 3
     assert bits(result) == bits(run(params, data, max_epochs=3))
+
+
+def test_an_error_of_the_score_is_passed_on(params, data):
     score, _ = scores([0.5, ValueError("from the score")])
     with pytest.raises(ValueError, match="from the score"):
         run(params, data, score=score)
