@@ -14,16 +14,12 @@ from harmonium.library.doctor import examine, near_spellings, surprises
 from harmonium.library.store.tracks import Track
 
 
-def test_files_and_tags_that_are_amiss(library):
+def test_files_that_are_amiss(library):
     ids, *_ = small_library.fill(library, 30)
     library.tracks.set_state([int(ids[1])], "missing")
     library.tracks.set_state([int(ids[2])], "unreadable", reason="no sound in it")
     twins = [Track(f"/other/{i}.mp3", f"aa{i}", title="Song", artist="Ann") for i in range(2)]
     library.tracks.put(twins)
-    say = library.opinions.say
-    say("ann", int(ids[0]), ["hiphop", "birds"], change=new_change(library))
-    say("bob", int(ids[0]), ["gone"], change=new_change(library))
-    say("bob", int(ids[0]), retract=["gone"], change=new_change(library))
     health = examine(library)
     assert [track.id for track in health.missing] == [ids[1]]
     assert [(track.id, track.reason) for track in health.unreadable] == [(ids[2], "no sound in it")]
@@ -31,11 +27,20 @@ def test_files_and_tags_that_are_amiss(library):
     assert [[track.path for track in tracks] for tracks in health.recordings] == [
         ["/other/0.mp3", "/other/1.mp3"]
     ]
+    assert health.copies == []
+
+
+def test_tags_that_are_amiss(library):
+    ids, *_ = small_library.fill(library, 30)
+    say = library.opinions.say
+    say("ann", int(ids[0]), ["hiphop", "birds"], change=new_change(library))
+    say("bob", int(ids[0]), ["gone"], change=new_change(library))
+    say("bob", int(ids[0]), retract=["gone"], change=new_change(library))
+    health = examine(library)
     assert health.once == ["birds", "hiphop"]
     assert health.unused == ["gone"]
     assert [(pair.tag, pair.other) for pair in health.spellings] == [("hiphop", "hip hop")]
     assert health.doubts is None
-    assert health.copies == []
 
 
 def test_wrong_tags_are_doubted_most(library):

@@ -22,7 +22,9 @@ def track(number, path, **about):
     return SimpleNamespace(id=number, path=path, **(nothing | about))
 
 
-def test_rekordbox_gets_each_track_and_a_playlist_of_them(tmp_path):
+@pytest.fixture
+def rekordbox(tmp_path):
+    """The root of an export of two tracks."""
     files = {"genre": ["Jazz", "R&B"], "comment": ["promo"]}
     tracks = [
         TaggedTrack(
@@ -33,8 +35,11 @@ def test_rekordbox_gets_each_track_and_a_playlist_of_them(tmp_path):
         TaggedTrack(track(3, HOSTILE), ["late night", "r&b"], {}),
     ]
     export.write_export(tmp_path / 'my "list".XML', tracks)
-    root = ET.parse(tmp_path / 'my "list".XML').getroot()
-    first, second = root.findall("COLLECTION/TRACK")
+    return ET.parse(tmp_path / 'my "list".XML').getroot()
+
+
+def test_rekordbox_gets_each_track(rekordbox):
+    first, second = rekordbox.findall("COLLECTION/TRACK")
     about = {"Name": "<T>", "Artist": "A B", "Genre": "Jazz, R&B", "TotalTime": "62"}
     place = "file://localhost/a/b%20c.mp3"
     assert first.attrib == about | {
@@ -42,12 +47,15 @@ def test_rekordbox_gets_each_track_and_a_playlist_of_them(tmp_path):
     }
     assert second.get("Comments") == "/* late night / r&b */"
     assert "Colour" not in second.attrib
-    top = root.find("PLAYLISTS/NODE")
+    assert rekordbox.find("COLLECTION").get("Entries") == "2"
+
+
+def test_rekordbox_gets_a_playlist_of_the_tracks(rekordbox):
+    top = rekordbox.find("PLAYLISTS/NODE")
     assert (top.get("Type"), top.get("Name")) == ("0", "ROOT")
     (made,) = top
     assert made.attrib == {"Name": 'my "list"', "Type": "1", "KeyType": "0", "Entries": "2"}
     assert [entry.get("Key") for entry in made] == ["7", "3"]
-    assert root.find("COLLECTION").get("Entries") == "2"
 
 
 @pytest.mark.parametrize("path", [HOSTILE, os.fsdecode(b"/music/caf\xe9\x01.mp3"), "/a//b#?.mp3"])
@@ -108,7 +116,7 @@ def test_a_table_has_no_cell_that_a_spreadsheet_runs(tmp_path, text):
     assert (row["path"], row["title"], row["tags"]) == ("=x.mp3", text, f"{text}; rock")
 
 
-def test_a_playlist_has_a_line_about_each_track_and_its_path(tmp_path):
+def test_a_playlist_lists_each_track():
     tracks = [
         track(1, "/a/b.ogg", title="Song", artist="Ann\nBob", duration=61.6),
         track(2, "/a\nb.ogg"),  # cannot be listed
@@ -118,6 +126,9 @@ def test_a_playlist_has_a_line_about_each_track_and_its_path(tmp_path):
     assert export.playlist(tracks) == (
         b"#EXTM3U\n#EXTINF:62,Ann Bob - Song\n/a/b.ogg\n#EXTINF:-1,c d\n/a/c d.ogg\n"
     )
+
+
+def test_a_playlist_keeps_the_bytes_of_a_path(tmp_path):
     file = tmp_path / "list.m3u8"
     export.write_playlist(file, [track(1, os.fsdecode(b"/caf\xe9.mp3"), title="Café")])
     assert file.read_bytes().endswith(b"\n/caf\xe9.mp3\n")

@@ -320,15 +320,12 @@ def test_formats_whose_tags_are_not_known_go_without(library, run, tmp_path):
     assert len(run(tmp_path / "music").moved) == 1
 
 
-def test_another_extractor_computes_all_anew_and_keeps_what_there_was(library, run, music):
+def test_another_extractor_computes_all_anew(library, run, music):
     run(music)
     other = Extractor("level", level, ("mean", "peak"), rate=RATE, seconds=0.05)
     assert extractor_key(other) != extractor_key(LEVEL)
     report = run(music, extractor=other)
     assert (report.extracted, report.unchanged) == (3, 3)
-    ids = library.tracks.ids()
-    for key in (extractor_key(LEVEL), extractor_key(other)):
-        assert len(library.tracks.features(ids, extractor=key)[0]) == 3
     assert library.settings.get(EXTRACTOR) == extractor_key(other)
 
     def deaf(samples, rate):
@@ -336,6 +333,15 @@ def test_another_extractor_computes_all_anew_and_keeps_what_there_was(library, r
 
     report = run(music, extractor=Extractor("deaf", deaf, ("x",), rate=RATE, seconds=1))
     assert (report.unchanged, len(report.unreadable)) == (0, 3)
+
+
+def test_another_extractor_keeps_what_there_was(library, run, music):
+    run(music)
+    other = Extractor("level", level, ("mean", "peak"), rate=RATE, seconds=0.05)
+    run(music, extractor=other)
+    ids = library.tracks.ids()
+    for key in (extractor_key(LEVEL), extractor_key(other)):
+        assert len(library.tracks.features(ids, extractor=key)[0]) == 3
 
 
 def test_only_what_is_named_or_there_says_anything_of_its_tracks(library, run, music, tmp_path):
@@ -445,17 +451,28 @@ def test_tracks_are_stored_while_others_are_still_read(library, run, music, monk
     assert had_features[0] == (0, 1)  # then it is due again after a while
 
 
-def test_every_path_names_the_track_and_a_copy_is_new_once(library, run, tmp_path):
-    """It is counted in every run, and listed where it is new."""
+@pytest.fixture
+def copied(run, tmp_path):
+    """Two paths with the same sound."""
     folder = tmp_path / "music"
     first = write(folder / "Downloads" / "copy of a song.flac", 1)  # the first in the alphabet
     second = write(folder / "Zappa" / "song.flac", 1)
     run(folder)
+    return first, second
+
+
+def test_every_path_names_the_track(library, copied):
+    first, second = copied
     assert library.tracks.count() == 1
     for name in (first, second, "Zappa/song.flac", "song", "copy of a song.flac"):
         assert library.track(str(name)).id == 1
     assert library.tracks.find(str(second)).id == 1
-    report = run(folder)
+
+
+def test_a_copy_is_new_once(run, copied):
+    """It is counted in every run, and listed where it is new."""
+    first, second = copied
+    report = run(first.parent.parent)
     assert len(report.copies) == 1
     assert report.known_copies == {str(second)}
     other = write(first.with_name("another.flac"), 1)

@@ -338,11 +338,17 @@ def test_tags_that_the_model_cannot_tell_are_what_people_say(world):
     assert library.search(NOISE).people_only == [NOISE]
 
 
-def test_limits_missing_files_and_improbable_tracks(world):
+def test_a_limit_counts_only_files_that_are_there(world):
     library, _, _, _ = world
     hits = library.search("rock", limit=100).hits
     assert len(library.search("rock", limit=3).hits) == 3
     library.tracks.set_state([hits[0].track.id], "missing")
     assert library.search("rock", limit=3).hits == hits[1:4]
+
+
+def test_improbable_tracks_are_left_out(world):
+    library, _, _, _ = world
+    hits = library.search("rock", limit=100).hits
+    library.tracks.set_state([hits[0].track.id], "missing")
     likely = library.search("rock", limit=100, min_probability=0.7).hits
     assert likely == [hit for hit in hits[1:] if hit.probability >= 0.7]

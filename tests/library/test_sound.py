@@ -61,20 +61,36 @@ def test_of_many_features_the_axes_on_which_tracks_differ_are_kept():
     np.testing.assert_allclose(near, directly(np.delete(X, 5, axis=1), 0), atol=0.03)
 
 
-def test_new_tracks_join_and_a_grown_library_is_measured_anew(library, monkeypatch):
+def add_same_sounds(library, X, n):
+    """Add so many tracks that sound like the first ones; the number of the first of them."""
+    files = [Track(f"/more/{n} {i}.ogg", f"{n} {i}") for i in range(n)]
+    new = library.tracks.put(files)
+    library.tracks.put_features(new, X[:n], extractor=small_library.EXTRACTOR)
+    update_sound_vectors(library)
+    return new[0]
+
+
+def test_new_tracks_join(library, monkeypatch):
     fits = count_fits(monkeypatch)
     ids, X, _ = fill(library, 40)
     update_sound_vectors(library)
     update_sound_vectors(library)
     assert fits == [40]
-    for n, expected in ((2, [40]), (10, [40, 52])):
-        files = [Track(f"/more/{n} {i}.ogg", f"{n} {i}") for i in range(n)]
-        new = library.tracks.put(files)
-        library.tracks.put_features(new, X[:n], extractor=small_library.EXTRACTOR)
-        update_sound_vectors(library)
-        assert fits == expected
-        found, near = cosines(library, int(ids[0]))
-        assert near[np.searchsorted(found, new[0])] == pytest.approx(1, abs=1e-5)
+    new = add_same_sounds(library, X, 2)
+    assert fits == [40]
+    found, near = cosines(library, int(ids[0]))
+    assert near[np.searchsorted(found, new)] == pytest.approx(1, abs=1e-5)
+
+
+def test_a_grown_library_is_measured_anew(library, monkeypatch):
+    fits = count_fits(monkeypatch)
+    ids, X, _ = fill(library, 40)
+    update_sound_vectors(library)
+    add_same_sounds(library, X, 2)
+    new = add_same_sounds(library, X, 10)
+    assert fits == [40, 52]
+    found, near = cosines(library, int(ids[0]))
+    assert near[np.searchsorted(found, new)] == pytest.approx(1, abs=1e-5)
     assert len(SoundVectors.of(library).ids) == 52
 
 

@@ -132,12 +132,15 @@ def tags(genres):
     return {(track, tag) for _, track, tag in in_force(genres)}
 
 
-def test_genres_of_files_are_parted_and_numbers_named(genres):
+def test_genres_of_files_are_parted(genres):
     report = import_file_tags(genres)
     hip_hop = {(track, "hip hop") for track in (2, 3, 4)}
     assert tags(genres) == {(1, "jazz"), (1, "blues"), *hip_hop, (3, "pop/rock"), (5, "rock")}
     assert report.split == {"Jazz; Blues": ("Jazz", "Blues")}
     assert report.whole == {"Pop/Rock": 1}
+
+
+def test_genres_of_files_stay_whole_without_separators(genres):
     import_file_tags(genres, split=())
     assert (1, "jazz; blues") in tags(genres)
 

@@ -96,13 +96,17 @@ def test_scores_are_required_where_they_are_written():
         checked_tags(["rock"], scores_needed=True)
 
 
-def test_of_layers_the_last_one_wins_and_tags_to_ignore_add_up():
-    first = {"fields": {"a": "genre", "b": "mood"}, "ignore": ["x"], "mode": "append"}
-    second = {"fields": {"a": "mood"}, "ignore": ["y", "x"], "mode": None, "default_field": "none"}
+def test_the_last_layer_wins():
+    first = {"fields": {"a": "genre", "b": "mood"}, "mode": "append"}
+    second = {"fields": {"a": "mood"}, "mode": None, "default_field": "none"}
     joined = join_layers([first, second])
     assert joined["fields"] == {"a": "mood", "b": "mood"}
-    assert (joined["ignore"], joined["mode"]) == (["x", "y"], "append")
+    assert joined["mode"] == "append"
     assert make_rules([first, second]).default_field is None
+
+
+def test_tags_to_ignore_add_up_over_layers():
+    assert join_layers([{"ignore": ["x"]}, {"ignore": ["y", "x"]}])["ignore"] == ["x", "y"]
 
 
 def test_pairs():

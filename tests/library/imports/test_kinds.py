@@ -32,15 +32,23 @@ def test_columns_of_a_wide_table_give_their_tags_a_kind(library, tmp_path):
     assert "krautpop" not in library.tags.kinds()
 
 
-def test_kinds_come_from_fields_then_words_and_what_was_set_stays(library, tmp_path):
+def import_genres_with_moods(library):
     files = {"genre": ["Krautpop", "Mellow", "Rap"], "mood": ["Rainy", "Pop"]}
     library.tracks.put([Track("/a", "a", file_tags=files)])
     import_file_tags(library, fields=["genre", "mood"])
+
+
+def test_kinds_come_from_fields_then_words(library):
+    import_genres_with_moods(library)
     library.say(1, "sunday morning", "female vocals")
     kinds = {one.tag: one.kind for one in library.tags.list()}
     assert (kinds["krautpop"], kinds["mellow"], kinds["rainy"]) == ("genre", "mood", "mood")
     assert (kinds["rap"], kinds["pop"]) == ("genre", "genre")
     assert (kinds["sunday morning"], kinds["female vocals"]) == ("own", "voice")
+
+
+def test_a_kind_that_was_set_stays_until_undo(library, tmp_path):
+    import_genres_with_moods(library)
     change = library.set_kind("Rainy", "krautpop", kind="own")
     import_table(library, table(tmp_path, "path,mood\n/a,rainy\n"))
     assert library.snapshot().tags["rainy"].kind == "own"
@@ -50,6 +58,10 @@ def test_kinds_come_from_fields_then_words_and_what_was_set_stays(library, tmp_p
     library.undo(change)
     assert library.snapshot().tags["rainy"].kind == "mood"
     assert library.set_kind("rainy", kind="mood") is None
+
+
+def test_an_unknown_kind_is_refused(library):
+    import_genres_with_moods(library)
     with pytest.raises(DataError, match="'kind'"):
         library.set_kind("rainy", kind="feeling")
 
@@ -65,14 +77,22 @@ def test_the_fields_to_write_are_remembered(library):
         library.writer.set_fields({"mood": "title"})
 
 
-def test_words_that_are_not_tags_are_ignored_and_a_library_may_change_the_list(library, tmp_path):
+def import_odd_genres(library):
     genres = ["Other", "(12)", "255", "Jazz", "-", "Misc", "Unknown; Rock"]
     library.tracks.put(
         Track(f"/{k}", f"{k}", file_tags={"genre": [text]}) for k, text in enumerate(genres)
     )
-    report = import_file_tags(library)
+    return import_file_tags(library)
+
+
+def test_words_that_are_not_tags_are_ignored(library):
+    report = import_odd_genres(library)
     assert set(library.opinions.tags()["tag"]) == {"jazz", "rock"}
     assert report.ignored == {"Other": 2, "255": 1, "Unknown": 1, "Misc": 1}
+
+
+def test_a_library_may_change_which_words_are_ignored(library, tmp_path):
+    import_odd_genres(library)
     library.set_kind("other", kind="own")
     library.set_kind("Jazz", kind="none")
     report = import_table(library, table(tmp_path, "path,tag\n/0,Other\n/0,jazz\n/1,1984\n"))

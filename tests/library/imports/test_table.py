@@ -123,25 +123,35 @@ def test_the_change_counts_what_is_new(library, tmp_path):
     assert library.changes.get(report.change).summary == "tags.csv: 1 tag added"
 
 
-@pytest.mark.parametrize("replace", [False, True])
-def test_an_import_may_replace_what_its_people_said_and_is_undone(
-    library, tmp_path, monkeypatch, replace
-):
-    """The same again adds nothing."""
+@pytest.fixture
+def new_opinions(library, tmp_path, monkeypatch):
+    """A table with opinions of ann, who has said other things in the library, as has bob."""
     monkeypatch.setattr("harmonium.library.store.database.CHUNK", 2)
     add_tracks(library, 3)
     say(library, "ann", 1, ["old", "both"], ["no", "new"])
     say(library, "ann", 3, ["far"])
-    said = say(library, "bob", 1, ["old"])
+    say(library, "bob", 1, ["old"])
+    return table(tmp_path, "user,item,tag\nann,000,both\nann,000,new\nann,001,new\n")
+
+
+@pytest.mark.parametrize("replace", [False, True])
+def test_an_import_may_replace_what_its_people_said(library, new_opinions, replace):
+    """The same again adds nothing."""
+    said = library.changes.list(1)[0].id
     before = in_force(library)
-    path = table(tmp_path, "user,item,tag\nann,000,both\nann,000,new\nann,001,new\n")
-    first, second = (import_table(library, path, replace=replace) for _ in range(2))
+    first, second = (import_table(library, new_opinions, replace=replace) for _ in range(2))
     imported = dict.fromkeys((("ann", 1, "both"), ("ann", 1, "new"), ("ann", 2, "new")), 1)
     kept = {("bob", 1, "old"): 1} if replace else before
     assert in_force(library) == kept | imported
     assert first.n_added == (5 if replace else 2)  # two are new, three were taken back
     assert (second.n_matched, second.n_added, second.change) == (3, 0, None)
     assert [change.id for change in library.changes.list(2)] == [first.change, said]
+
+
+@pytest.mark.parametrize("replace", [False, True])
+def test_an_import_is_undone(library, new_opinions, replace):
+    before = in_force(library)
+    first, _ = (import_table(library, new_opinions, replace=replace) for _ in range(2))
     assert library.changes.undo(first.change).complete
     assert in_force(library) == before
 

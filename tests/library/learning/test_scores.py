@@ -66,17 +66,26 @@ def test_few_tags_of_pure_noise_count_as_learnt():
     assert np.mean([one.learnt for one in few]) < 0.01  # leaves room for the choice of settings
 
 
-def test_chance_is_not_learnt_and_gets_no_threshold():
+@pytest.fixture
+def with_chance():
+    """Answers and probabilities of a tag that is predicted well, then of one left to chance."""
     rng = np.random.default_rng(1)
     told = rng.random(200) < 0.3
     Y = np.stack([told, rng.random(200) < 0.3], axis=1).astype(np.float32)
     Y[:3, 0] = np.nan
     P = np.stack([0.2 + 0.6 * told + 0.05 * rng.random(200), np.full(200, 0.3)], axis=1)
-    P = P.astype(np.float32)
-    scores = score_tags(Y, P)
+    return Y, P.astype(np.float32)
+
+
+def test_chance_is_not_learnt(with_chance):
+    scores = score_tags(*with_chance)
     assert scores.learnt.tolist() == [True, False]
     assert scores.positives[0] + scores.negatives[0] == 197
-    thresholds = choose_thresholds(Y, P, scores)
+
+
+def test_chance_gets_no_threshold(with_chance):
+    Y, P = with_chance
+    thresholds = choose_thresholds(Y, P, score_tags(Y, P))
     assert 0.25 < thresholds[0] < 0.8
     assert np.isnan(thresholds[1])
 

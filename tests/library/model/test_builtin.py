@@ -46,11 +46,17 @@ def tagged(probabilities):
     return TaggedFile("a.mp3", None, {}, {}, probabilities, tagger, TagTable.of_builtin())
 
 
-def test_numpy_says_what_the_estimator_says_with_and_without_observed_tags():
+def test_numpy_says_what_the_estimator_says():
     tagger, X = Tagger(builtin_model()), sounds(5)
     model = DiscriminativeRBM.load(BUILTIN_FILE)
     n = len(model.tags_)
     np.testing.assert_allclose(tagger.probabilities(X)[:, :n], model.predict_proba(X), atol=1e-5)
+
+
+def test_numpy_says_what_the_estimator_says_given_observed_tags():
+    tagger, X = Tagger(builtin_model()), sounds(5)
+    model = DiscriminativeRBM.load(BUILTIN_FILE)
+    n = len(model.tags_)
     known = np.full((5, len(tagger.tags)), np.nan, np.float32)
     known[:, tagger.place("jazz")], known[2:, tagger.place("voice")] = 1, 0
     found = tagger.probabilities(X, known)
@@ -197,7 +203,7 @@ def test_its_words_are_understood_without_quotes():
     assert known == {"female voice": True, "calm": False, "hip hop": True}
 
 
-def test_it_is_the_first_model_and_searches_before_anybody_has_tagged(library):
+def test_it_is_the_first_model(library):
     small_library.fill_for_builtin(library, 20, tagged=0)
     library.settings.set(EXTRACTOR, small_library.EXTRACTOR)
     assert use_builtin(library) is None  # it takes other features
@@ -206,6 +212,12 @@ def test_it_is_the_first_model_and_searches_before_anybody_has_tagged(library):
     assert model.id == 1
     assert not model.has_own
     assert use_builtin(library).id == 1
+
+
+def test_it_searches_before_anybody_has_tagged(library):
+    small_library.fill_for_builtin(library, 20, tagged=0)
+    library.settings.set(EXTRACTOR, builtin_extractor())
+    model = use_builtin(library)
     assert tag_library(library) == 20
     found = library.search("calm piano -drums", limit=5)
     assert len(found.hits) == 5
@@ -243,7 +255,7 @@ def beside(weight, inputs):
 
 
 @pytest.mark.parametrize("inputs", [False, True])
-def test_both_vocabularies_answer_and_observed_tags_count_for_both(inputs):
+def test_both_vocabularies_answer(inputs):
     own, stored = beside(0.25, inputs)
     tagger, builtin, X = Tagger(stored), Tagger(builtin_model()), sounds(6)
     P, others = tagger.probabilities(X), builtin.probabilities(X)
@@ -256,6 +268,13 @@ def test_both_vocabularies_answer_and_observed_tags_count_for_both(inputs):
     arrays, about = from_bytes(stored.bytes)
     assert arrays[PART].tobytes() == BUILTIN_FILE.read_bytes()
     assert Tagger(replace(stored, bytes=to_bytes(arrays, about))).n_own == 2
+
+
+@pytest.mark.parametrize("inputs", [False, True])
+def test_observed_tags_count_for_both_vocabularies(inputs):
+    _, stored = beside(0.25, inputs)
+    tagger, X = Tagger(stored), sounds(6)
+    P = tagger.probabilities(X)
     observed = np.full(P.shape, np.nan, np.float32)
     observed[:, tagger.place("calm")] = 1
     given = tagger.probabilities(X, observed)
@@ -316,10 +335,16 @@ def quick_fit(examples, **_):
     )
 
 
-def test_both_vocabularies_are_in_the_model_and_searched_together(library, monkeypatch):
+@pytest.fixture
+def trained_beside_builtin(library, monkeypatch):
+    """The model of a library with both vocabularies."""
     small_library.fill_for_builtin(library, 60, telling=True)
     monkeypatch.setattr(training, "fit", quick_fit)
-    model = train(library, TrainingOptions(smooth=False))
+    return train(library, TrainingOptions(smooth=False))
+
+
+def test_both_vocabularies_are_in_the_model(trained_beside_builtin):
+    model = trained_beside_builtin
     own = {output.name for output in model.outputs if output.source == "tracks"}
     assert own == {*small_library.TAGS, small_library.NOISE}
     assert set(builtin_model().vocabulary) < set(model.vocabulary)
@@ -329,6 +354,9 @@ def test_both_vocabularies_are_in_the_model_and_searched_together(library, monke
     np.testing.assert_array_equal(disco.curve.thresholds, shipped.curve.thresholds)
     assert disco.quality == shipped.quality
     assert disco.written(0.8) == shipped.written(0.8)
+
+
+def test_both_vocabularies_are_searched_together(library, trained_beside_builtin):
     tagger = Tagger(library.models.current())
     assert tag_library(library) == 60
     assert library.search("live piano").people_only == []
@@ -338,7 +366,12 @@ def test_both_vocabularies_are_in_the_model_and_searched_together(library, monke
     P, found = Tagger(builtin_model()).probabilities(X), tagger.probabilities(X)
     piano = builtin_model().vocabulary.index("piano")
     np.testing.assert_allclose(found[:, tagger.place("piano")], P[:, piano], atol=1e-6)
-    # answers: of one's own tag, of a built-in one, and a word of neither
+
+
+def test_answers_refine_tags_of_both_vocabularies(library, trained_beside_builtin):
+    """They are of one's own tag, of a built-in one, and of a word of neither."""
+    tag_library(library)
+    X = sounds(60, telling=True)
     for number in range(1, 7):
         keep_said(library, number, accepted=["sunday"], rejected=["piano", "live"])
     assert {one.name for one in library.learn().tags} == {"sunday", "piano", "live"}

@@ -76,21 +76,30 @@ def test_tracks_of_one_artist_count_as_far_as_artists_differ():
     assert threshold_for(together, 0.8) == 0.8  # three artists prove nothing: the probability does
 
 
-def test_few_tracks_promise_nothing_and_mistakes_end_it():
+def test_few_tracks_promise_nothing():
     y = np.array([1] * 7 + [0] * 20, np.float32)
     p = np.linspace(0.95, 0.1, 27, dtype=np.float32)
     assert threshold_for(scores.make_curve(y, p), 0.8) == 0.8
     y[7:9] = 1
     assert threshold_for(scores.make_curve(y, p), 0.8) == pytest.approx(p[8])
-    y[[3, 5]] = 0
-    assert threshold_for(scores.make_curve(y, p), 0.8) == 0.8
-    y[:6] = 0
-    assert threshold_for(scores.make_curve(y, p), 0.8) is None
     sure = np.linspace(0.99, 0.95, 12, dtype=np.float32)
     unsure = np.linspace(0.6, 0.4, 12, dtype=np.float32)
     y = np.ones(12, np.float32)
     assert threshold_for(scores.make_curve(y, unsure), 0.9) is None  # as all tags show
     assert threshold_for(scores.make_curve(y, sure), 0.9) == 0.9
+
+
+def test_mistakes_end_a_promise():
+    y = np.array([1] * 9 + [0] * 18, np.float32)
+    p = np.linspace(0.95, 0.1, 27, dtype=np.float32)
+    assert threshold_for(scores.make_curve(y, p), 0.8) == pytest.approx(p[8])
+    y[[3, 5]] = 0
+    assert threshold_for(scores.make_curve(y, p), 0.8) == 0.8
+    y[:6] = 0
+    assert threshold_for(scores.make_curve(y, p), 0.8) is None
+
+
+def test_a_precision_above_1_is_refused():
     with pytest.raises(DataError, match=r"'precision' must be at least 0 and below 1\. Got 1\.5"):
         threshold_for(scores.make_curve(np.ones(3, np.float32), np.ones(3, np.float32)), 1.5)
 
@@ -109,7 +118,7 @@ def test_the_promise_is_kept_beyond_the_doubt():
     assert broken / 300 < DOUBT + 0.05
 
 
-def test_a_stored_model_gives_the_curve_of_a_tag_and_without_one_promises_nothing():
+def test_a_stored_model_gives_the_curve_of_a_tag():
     rng = np.random.default_rng(3)
     curves = [scores.make_curve(*draw(n, rng)) for n in (200, 90)]
     model = stored(curves)
@@ -122,6 +131,11 @@ def test_a_stored_model_gives_the_curve_of_a_tag_and_without_one_promises_nothin
     low, high, many = found.below(), found.below(1 - DOUBT), found.chosen >= 30
     assert (low < high).all()
     assert ((low <= found.precision) & (found.precision <= high))[many].all()
+
+
+def test_without_a_curve_a_stored_model_promises_nothing():
+    rng = np.random.default_rng(3)
+    curves = [scores.make_curve(*draw(n, rng)) for n in (200, 90)]
     _, p = draw(400, rng)
     curves[1] = scores.make_curve(np.full(400, np.nan, np.float32), p)  # nobody was asked
     model = dataclasses.replace(stored(curves), thresholds=np.array([0.3, 0.2], np.float32))
@@ -186,7 +200,7 @@ def test_a_tag_is_wanted_where_it_is_right_often_enough(library):
     assert all(low >= high for low, high in pairwise(found))
 
 
-def test_a_plan_says_how_many_tags_will_be_wrong_and_without_curves_thresholds_stay(library):
+def test_a_plan_says_how_many_tags_will_be_wrong(library):
     ids = library.tracks.ids().tolist()
     plan = plan_writes(library, ids, Rules(), TagSources(people=False, precision=0.8))
     assert plan.files[0].new_guesses == pytest.approx({"guitar": 0.9, "mellow": 0.4}, abs=1e-3)
@@ -194,6 +208,10 @@ def test_a_plan_says_how_many_tags_will_be_wrong_and_without_curves_thresholds_s
     right = [plan.precision[tag] for tag in ("guitar", "mellow")]
     assert min(right) > 0.8  # as was asked for, whatever the probability of one track
     assert plan.expected_wrong == pytest.approx(2 - sum(right))
+
+
+def test_without_curves_thresholds_stay(library):
+    ids = library.tracks.ids().tolist()
     predict(library)
     plan = plan_writes(library, ids, Rules(), TagSources(people=False, precision=0.8))
     assert plan.expected_wrong == pytest.approx(3 - (0.9 + 0.4 + 0.6), abs=1e-3)
@@ -258,14 +276,17 @@ def known_elsewhere(share=0.95):
     return scores.make_curve(np.diff(np.floor(places))[::-1].astype(np.float32), p)
 
 
-def test_the_expected_precision_is_of_tracks_probabilities_and_the_other_collection():
+def test_the_expected_precision_is_of_the_probabilities_of_tracks():
     own, elsewhere = sounding(0.5, 12, 0.7), sounding(0.9, 400, 0.6)
     measured = TagPrecision(own=own, builtin=elsewhere, taught=True)
     right = TAUGHT_PRIOR * 0.7 + 6
     assert measured.expected[-1] == pytest.approx(right / (TAUGHT_PRIOR + 12))  # none reaches 0.7
-    elsewhere = sounding(0.9, 400, 0.75)
+
+
+def test_the_expected_precision_counts_the_other_collection():
+    own, elsewhere = sounding(0.5, 12, 0.7), sounding(0.9, 400, 0.75)
     measured = TagPrecision(own=own, builtin=elsewhere, taught=True)
-    right += 0.9 * ELSEWHERE
+    right = TAUGHT_PRIOR * 0.7 + 6 + 0.9 * ELSEWHERE
     assert measured.expected[-1] == pytest.approx(right / (TAUGHT_PRIOR + 12 + ELSEWHERE))
     assert measured.expected_from(0.6) == pytest.approx(measured.expected[-1])
 

@@ -20,7 +20,7 @@ from harmonium.library.tagging import tags_over_time
 from harmonium.synthetic import make_collection
 
 
-def test_numpy_takes_features_of_unit_norm_as_the_model_does_and_no_others():
+def test_numpy_takes_features_of_unit_norm_as_the_model_does():
     X, truth = small_library.world()
     model = DiscriminativeRBM(n_hidden=3, max_epochs=3, unit_norm=True, random_state=0)
     model.fit(X, pl.DataFrame(truth.astype(np.float32), schema=small_library.TAGS))
@@ -31,8 +31,11 @@ def test_numpy_takes_features_of_unit_norm_as_the_model_does_and_no_others():
     X[0] = model._scaling.mean  # all zeros when scaled
     few = Tagger(stored).probabilities(X)
     np.testing.assert_allclose(few, model.predict_proba(X), atol=1e-4)
+
+
+def test_features_of_another_number_are_refused():
     with pytest.raises(DataError, match="6 features"):
-        Tagger(stored).probabilities(np.zeros((1, 7), np.float32))
+        Tagger(small_library.quick_model()).probabilities(np.zeros((1, 7), np.float32))
 
 
 @pytest.mark.parametrize("name", ["params.U", "params.W", "params.c", "scaling.scale"])
@@ -51,9 +54,7 @@ def world(library):
     return library, model, ids, truth
 
 
-def test_the_library_is_tagged_block_by_block_once_and_after_an_interruption_goes_on(
-    library, monkeypatch
-):
+def test_tagging_goes_on_after_an_interruption(library, monkeypatch):
     ids, X, _ = small_library.fill(library, tagged=20)
     model_id = library.models.add(small_library.quick_model())
     monkeypatch.setattr(module, "PAGE", 16)
@@ -71,17 +72,31 @@ def test_the_library_is_tagged_block_by_block_once_and_after_an_interruption_goe
     found = library.predictions.probabilities(model_id, ids)
     np.testing.assert_allclose(found, expected, atol=1e-4)
     assert tag_library(library) == 0
+
+
+def test_the_library_is_tagged_block_by_block(library, monkeypatch):
+    small_library.fill(library, tagged=20)
+    library.models.add(small_library.quick_model())
+    monkeypatch.setattr(module, "PAGE", 16)
+    assert tag_library(library) == 60
     steps = []
     assert tag_library(library, again=True, progress=lambda *step: steps.append(step)) == 60
     assert (steps[-1], len(steps)) == ((60, 60), 4)
 
 
-def test_a_tagged_track_is_completed_from_what_people_say_and_first_from_what_is_given(world):
+@pytest.fixture
+def doubtful_track(world):
+    """One that may be jazz, or not; bob has said other tags of it."""
     library, model, ids, _ = world
-    tagger = Tagger(model)
     doubt = np.abs(library.predictions.probabilities(model.id, ids)[20:, 1] - 0.5)
-    track = library.tracks.get(int(ids[20 + doubt.argmin()]))  # which may be jazz, or not
+    track = library.tracks.get(int(ids[20 + doubt.argmin()]))
     library.opinions.say("bob", track.id, ["rock", "birds"], ["live"], change=new_change(library))
+    return track
+
+
+def test_a_tagged_track_is_completed_from_what_people_say(world, doubtful_track):
+    library, model, _, _ = world
+    tagger, track = Tagger(model), doubtful_track
     (with_people,) = library.tag(track.path)
     (by_sound,) = library.tag(track.path, sound_only=True)
     assert with_people.said == {"rock": True, "birds": True, "live": False}
@@ -94,7 +109,11 @@ def test_a_tagged_track_is_completed_from_what_people_say_and_first_from_what_is
     rows = with_people.tags()
     assert [(row.tag, row.source) for row in rows[:2]] == [("birds", "people"), ("rock", "people")]
     assert "live" not in {row.tag for row in rows}
-    (tagged,) = library.tag(track.path, known="jazz, -rock")
+
+
+def test_what_is_given_counts_before_what_people_say(world, doubtful_track):
+    library, *_ = world
+    (tagged,) = library.tag(doubtful_track.path, known="jazz, -rock")
     assert tagged.probabilities[:2].tolist() == [0, 1]
     rows = tagged.tags()
     assert TrackTag("jazz", "jazz", 1.0, "given") in rows
