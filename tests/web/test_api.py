@@ -62,9 +62,15 @@ def client(place):
         yield client
 
 
-def test_the_page_health_and_library(client):
+def test_the_page_is_served(client):
     assert client.get(root(client) + "/").status_code == 200
+
+
+def test_the_server_is_healthy(client):
     assert client.get("health").json()["status"] == "ok"
+
+
+def test_the_library_is_described(client):
     found = client.get("library").json()
     assert (found["tracks"], found["empty"], found["person"]) == (60, False, "me")
     assert found["people"] == [{"name": "ann", "n": 30}]
@@ -92,12 +98,25 @@ def test_search_finds_what_the_library_finds(client, place):
     assert {hit["source"] for hit in answer["hits"]} == {hit.source for hit in expected[:50]}
 
 
-def test_a_path_is_found_and_saved_as_a_search(client, place):
-    asked = {"q": "-rock", "from": 3, "to": 50, "stops": 6, "min_probability": 0.2}
-    path = [hit["id"] for hit in client.get("search", params=asked).json()["hits"]]
+PATH = {"q": "-rock", "from": 3, "to": 50, "stops": 6, "min_probability": 0.2}
+
+
+def found_path(client):
+    return [hit["id"] for hit in client.get("search", params=PATH).json()["hits"]]
+
+
+def test_a_path_is_found(client):
+    path = found_path(client)
     assert [path[0], path[-1], len({*path})] == [3, 50, 6]
+
+
+def test_a_path_without_an_end_is_refused(client):
     assert client.get("search", params={"from": 3}).status_code == 422
-    change = client.put("searches", params={**asked, "title": "Way"}).json()["change"]
+
+
+def test_a_path_is_saved_as_a_search(client, place):
+    path = found_path(client)
+    change = client.put("searches", params={**PATH, "title": "Way"}).json()["change"]
     (saved,) = client.get("searches").json()["searches"]
     assert (saved["name"], saved["words"]) == ("Way", "-rock, from #3 to #50")
     found = client.get("search", params=saved["query"]).json()["hits"]
@@ -134,19 +153,31 @@ def test_without_a_question_all_tracks_come_by_name(client):
         assert [hit for part in parts for hit in part] == whole
 
 
-def test_audio_features_of_a_track_and_of_hits_where_asked_for(client, place):
+def test_a_track_has_audio_features(client, place):
     values = client.get("tracks/7").json()["features"]
     with Library.open(place) as library:
         assert values == pytest.approx(library.audio_features(7))
+
+
+def test_hits_have_audio_features_where_asked_for(client):
+    values = client.get("tracks/7").json()["features"]
     ask = {"q": "energy:>0.5", "order": "-valence"}
     for hit in client.get("search", params=ask).json()["hits"]:
         assert set(hit["features"]) == {"energy", "valence"}
     (hit,) = client.get("search", params={"features": True, "limit": 1}).json()["hits"]
     assert set(hit["features"]) == set(values)
-    for wrong, status in (({"q": "enrgy:>0.5"}, 404), ({"order": "enrgy"}, 422)):
-        refused = client.get("search", params=wrong)
-        assert refused.status_code == status
-        assert "energy" in refused.json()["error"]["message"]
+
+
+@pytest.mark.parametrize(
+    ("wrong", "status"), [({"q": "enrgy:>0.5"}, 404), ({"order": "enrgy"}, 422)]
+)
+def test_an_unknown_audio_feature_is_refused(client, wrong, status):
+    refused = client.get("search", params=wrong)
+    assert refused.status_code == status
+    assert "energy" in refused.json()["error"]["message"]
+
+
+def test_the_orders_are_documented(client):
     paths = client.get("openapi.json").json()["paths"]
     (asked,) = (
         one for one in paths["/api/v1/search"]["get"]["parameters"] if one["name"] == "order"
@@ -154,18 +185,25 @@ def test_audio_features_of_a_track_and_of_hits_where_asked_for(client, place):
     assert {"name", "energy", "-energy"} <= set(asked["schema"]["enum"])
 
 
-def test_names_are_found_by_their_words_and_beside_tags(client):
-    def ids(**params):
-        found = client.get("search", params={"limit": 100, "min_probability": 0, **params}).json()
-        return {hit["id"] for hit in found["hits"]}
+def found_ids(client, **params):
+    found = client.get("search", params={"limit": 100, "min_probability": 0, **params}).json()
+    return {hit["id"] for hit in found["hits"]}
 
+
+def test_names_are_found_beside_tags(client):
+    artists = found_ids(client, name="artist 3")
+    assert found_ids(client, name="artist 3", q="rock") == found_ids(client, q="rock") & artists
+    assert found_ids(client, name="artist 3", q="rock") != set()
+
+
+def test_names_are_found_by_their_words(client):
     everyone = client.get("search", params={"limit": 100}).json()["hits"]
     artist = {hit["id"] for hit in everyone if hit["artist"] == "Artist 3"}
-    assert ids(name="aRTist 3") >= artist  # or 3 in another place, as in Song 31
-    assert ids(name='"artist 3"') == set()
-    assert ids(name="artist 3", q="rock") == ids(q="rock") & ids(name="artist 3") != set()
-    assert ids(name="song 31 031.ogg") == {32}
-    assert ids(name="50%_\\'") == set()
+    # or 3 in another place, as in Song 31
+    assert found_ids(client, name="aRTist 3") >= artist
+    assert found_ids(client, name='"artist 3"') == set()
+    assert found_ids(client, name="song 31 031.ogg") == {32}
+    assert found_ids(client, name="50%_\\'") == set()
 
 
 def test_a_correction_moves_the_other_tags(client):
@@ -180,7 +218,7 @@ def test_a_correction_moves_the_other_tags(client):
     assert nothing["moved"] == []
 
 
-def test_what_is_said_is_kept_and_found(client):
+def test_what_is_said_can_be_searched_until_withdrawn(client):
     said = {"yes": ["Surf  Rock", "mellows"], "no": ["jazz"]}
     answer = client.post("tracks/50/say", json=said).json()
     assert answer["change"]
@@ -324,11 +362,15 @@ def world(tmp_path_factory):
             yield client, folder, ended
 
 
-def test_indexing_makes_a_library_of_a_folder_and_lists_what_is_wrong(world):
+def test_indexing_makes_a_library_of_a_folder(world):
     client, folder, job = world
     assert (job["state"], job["result"]["new"], job["result"]["unreadable"]) == ("done", 3, 1)
     found = client.get("library").json()
     assert (found["tracks"], found["folders"]) == (3, [str(folder)])
+
+
+def test_files_that_could_not_be_indexed_are_listed(world):
+    client, folder, _ = world
     wrong = client.get("doctor", params={"doubts": 0}).json()
     (broken,) = wrong["unreadable"]
     assert broken["path"] == str(folder / "broken.mp3")
@@ -336,7 +378,7 @@ def test_indexing_makes_a_library_of_a_folder_and_lists_what_is_wrong(world):
     assert wrong["missing"] == []
 
 
-def test_folders_are_listed_to_choose_one_and_no_files(world):
+def test_folders_are_listed_to_choose_one(world):
     client, folder, _ = world
     (folder.parent / ".hidden").mkdir()
     found = client.get("folders", params={"path": str(folder.parent)}).json()
@@ -348,19 +390,32 @@ def test_folders_are_listed_to_choose_one_and_no_files(world):
     }
     assert ".hidden" not in listed
     assert found["n_sounds"] >= 4
+
+
+def test_no_files_are_listed_to_choose_one(world):
+    client, folder, _ = world
     inside = client.get("folders", params={"path": str(folder)})
     assert inside.json()["folders"] == []
     assert "broken" not in inside.text
-    for wrong in (str(folder / "a.flac"), str(folder / "nowhere"), "\0"):
-        refused = client.get("folders", params={"path": wrong})
-        assert (refused.status_code, refused.json()["error"]["field"]) == (404, "path")
 
 
-def test_tags_in_files_are_counted_and_learnt(world):
+@pytest.mark.parametrize("name", ["a.flac", "nowhere", "\0"])
+def test_what_is_no_folder_is_refused(world, name):
+    client, folder, _ = world
+    wrong = name if name == "\0" else str(folder / name)
+    refused = client.get("folders", params={"path": wrong})
+    assert (refused.status_code, refused.json()["error"]["field"]) == (404, "path")
+
+
+def test_tags_in_files_are_counted(world):
     client, *_ = world
     assert client.get("import").json() == {"tracks": 0, "tags": 0, "new": 0, "ignored": {}}
     refused = client.get("import", params={"fields": "gender"})
     assert (refused.status_code, "genre" in refused.json()["error"]["message"]) == (422, True)
+
+
+def test_learning_from_files_without_tags_fails(world):
+    client, *_ = world
     ended = finished(client, client.post("import", json={"fields": ["genre"]}).json())
     assert ended["state"] == "failed"  # there is nothing to learn from
     assert "tag" in ended["error"]
@@ -462,7 +517,7 @@ def test_audio_comes_in_parts(world):
     assert beyond.status_code == 416
 
 
-def test_the_picture_of_a_sound_is_drawn_once_and_tags_over_time_are_of_its_places(world):
+def test_the_picture_of_a_sound_is_drawn_once(world):
     client, _, _ = world
     first = client.get("tracks/1/spectrum")
     assert first.content[:8] == b"\x89PNG\r\n\x1a\n"
@@ -471,6 +526,10 @@ def test_the_picture_of_a_sound_is_drawn_once_and_tags_over_time_are_of_its_plac
     assert client.get("tracks/1/spectrum").content == first.content
     again = client.get("tracks/1/spectrum", headers={"If-None-Match": first.headers["etag"]})
     assert again.status_code == 304
+
+
+def test_tags_over_time_are_of_the_places_of_a_sound(world):
+    client, _, _ = world
     found = client.get("tracks/1/over-time").json()
     assert len(found["begins"]) == len(found["ends"]) >= 1
     assert 0 <= found["begins"][0] < found["ends"][-1] <= 3.1
@@ -479,7 +538,7 @@ def test_the_picture_of_a_sound_is_drawn_once_and_tags_over_time_are_of_its_plac
     assert client.get("tracks/999/over-time").status_code == 404
 
 
-def test_a_file_gets_tags_and_nothing_of_it_is_kept(world):
+def test_a_file_gets_tags(world):
     client, _, _ = world
     answer = client.post("files", params={"name": "new.flac"}, content=sound(7), headers=OCTETS)
     found = answer.json()
@@ -488,6 +547,11 @@ def test_a_file_gets_tags_and_nothing_of_it_is_kept(world):
     assert {tag["tag"] for tag in found["tags"]} == {"rock", "jazz", "live"}
     assert 0 < found["features"].pop("energy") < 1
     assert not found["features"]
+
+
+def test_nothing_of_a_file_is_kept(world):
+    client, _, _ = world
+    client.post("files", params={"name": "new.flac"}, content=sound(7), headers=OCTETS)
     assert client.get("library").json()["tracks"] == 3
 
 
@@ -518,7 +582,7 @@ def test_a_planned_write_is_undone_to_the_byte(world):
     assert {path: path.read_bytes() for path in folder.iterdir()} == before
 
 
-def test_one_job_of_a_kind_at_a_time_and_of_a_folder_that_is_there(world):
+def test_one_job_of_a_kind_at_a_time(world):
     client, folder, _ = world
     first = client.post("index", json={"folder": str(folder)}).json()
     second = client.post("index", json={"folder": str(folder)})
@@ -527,12 +591,20 @@ def test_one_job_of_a_kind_at_a_time_and_of_a_folder_that_is_there(world):
     stopped = client.post(f"jobs/{first['id']}/stop")
     assert stopped.status_code == 200
     assert finished(client, first)["state"] in ("stopped", "done")
+
+
+def test_no_import_while_a_model_is_trained(world):
+    client, _, _ = world
     first = client.post("train", json={}).json()
     second = client.post("import", json={"fields": ["genre"]})
     assert second.status_code == 409
     assert "Training a model" in second.json()["error"]["message"]
     client.post(f"jobs/{first['id']}/stop")
     finished(client, first)
+
+
+def test_only_a_folder_that_is_there_is_indexed(world):
+    client, folder, _ = world
     answer = client.post("index", json={"folder": str(folder / "nowhere")})
     assert answer.status_code == 404
     assert answer.json()["error"]["field"] == "folder"

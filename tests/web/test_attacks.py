@@ -344,9 +344,12 @@ def test_without_the_token_no_route_answers(locked, method, path, operation):
         assert (answer.status_code, answer.json()["error"]["code"]) == (401, "unauthorized")
 
 
-def test_the_token_opens_and_the_cookie_after_it(locked):
+def test_only_the_right_token_opens(locked):
     assert locked.get("library", headers={"Authorization": f"Bearer {TOKEN}"}).status_code == 200
     assert locked.post("session", json={"token": "wrong"}).status_code == 401
+
+
+def test_the_cookie_opens_until_it_is_signed_out(locked):
     with httpx.Client(base_url=locked.base_url) as browser:
         signed = browser.post("session", json={"token": TOKEN})
         assert signed.status_code == 204

@@ -404,17 +404,19 @@ def test_tags_that_id3_cannot_hold_are_left_out_with_the_reason(song, kind):
     assert apply_change(change) is not None
 
 
+def plan_with_scores(path):
+    rules = Rules(fields={"sad": "mood"}, ignore=["loud"], scores=True)
+    return plan_write(path, {"jazz": 0.5, "loud": 1.0, "sad": 1 / 3, "Rock": 0.125}, rules)
+
+
 def test_a_plan_changes_nothing(song):
     path = song(tagged("flac"))
-    assert plan_write(path, {"jazz": 0.5, "sad": 1 / 3}, replace(MOOD, scores=True))
+    assert plan_with_scores(path)
     assert path.read_bytes() == tagged("flac")
 
 
 def test_a_plan_shows_what_changes(song):
-    path = song(tagged("flac"))
-    rules = Rules(fields={"sad": "mood"}, ignore=["loud"], scores=True)
-    change = plan_write(path, {"jazz": 0.5, "loud": 1.0, "sad": 1 / 3, "Rock": 0.125}, rules)
-    assert change
+    change = plan_with_scores(song(tagged("flac")))
     assert (change.format, change.version) == ("FLAC", "Vorbis comment")
     assert [(one.field, one.before, one.after, one.places) for one in change.fields] == [
         ("genre", OLD, (*OLD, "jazz"), ("GENRE",)),
