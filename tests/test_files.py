@@ -19,14 +19,26 @@ def test_the_content_replaces_what_was_there_once_it_is_whole(tmp_path):
     assert list(tmp_path.iterdir()) == [path]
 
 
-def test_the_mode_of_a_file_and_a_link_to_it_stay(tmp_path):
+@pytest.fixture
+def linked(tmp_path):
+    """A file that was written anew through a link to it, and that link."""
     path, link = tmp_path / "file", tmp_path / "link"
     path.write_bytes(b"one")
     path.chmod(0o640)
     link.symlink_to(path)
     files.write_atomically(link, b"two")
-    assert link.is_symlink()
+    return path, link
+
+
+def test_the_mode_of_a_file_stays(linked):
+    path, _ = linked
     assert (path.read_bytes(), path.stat().st_mode & 0o777) == (b"two", 0o640)
+
+
+def test_a_link_to_a_file_stays(linked):
+    path, link = linked
+    assert link.is_symlink()
+    assert path.read_bytes() == b"two"
 
 
 @pytest.mark.parametrize("error", [ValueError(), KeyboardInterrupt(), OSError(28, "No space")])
@@ -98,9 +110,12 @@ def test_a_path_has_one_spelling(monkeypatch, tmp_path, written, meant):
     assert files.absolute_path(written) == str(tmp_path.resolve() / meant)
 
 
-def test_odd_paths_have_a_spelling_too_and_can_be_read():
+def test_odd_paths_have_a_spelling_too():
     assert files.absolute_path("/") == files.absolute_path("/..") == "/"
     assert files.absolute_path("/a/~nobody/../b") == "/a/b"
     assert files.absolute_path("/caf\udce9/../nul\0") == "/nul\0"
+
+
+def test_odd_paths_can_be_read():
     assert files.readable(os.fsdecode(b"caf\xe9.mp3")) == "caf\\xe9.mp3"
     assert files.readable("café.mp3") == "café.mp3"

@@ -44,10 +44,13 @@ def test_the_public_names_are_these():
     assert sorted(harmonium.__all__) == sorted(names)
 
 
-def test_every_public_name_is_there_and_listed():
-    for name in harmonium.__all__:
-        assert getattr(harmonium, name) is not None
-        assert name in dir(harmonium)
+@pytest.mark.parametrize("name", harmonium.__all__)
+def test_every_public_name_is_listed(name):
+    assert getattr(harmonium, name) is not None
+    assert name in dir(harmonium)
+
+
+def test_a_name_that_is_not_public_is_an_attribute_error():
     with pytest.raises(AttributeError, match="module 'harmonium' has no attribute 'Harmonica'"):
         _ = harmonium.Harmonica
 

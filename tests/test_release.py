@@ -51,13 +51,19 @@ def test_the_workflow_tests_every_python_of_a_release(release):
     assert workflow["jobs"]["quick"]["strategy"]["matrix"]["python"] == list(release.PYTHONS)
 
 
-def test_the_pythons_dependencies_and_tests_of_a_release(release):
+def test_the_pythons_of_a_release_are_those_promised(release):
     promised = [line.rpartition(":: ")[2] for line in PYPROJECT["classifiers"] if ":: 3." in line]
     assert list(release.PYTHONS) == promised
     assert PYPROJECT["requires-python"] == f">={promised[0]}"
+
+
+def test_every_dependency_of_a_release_has_a_lowest_version(release):
     found = release.dependencies()
     assert len(found) > 20
     assert all(re.fullmatch(r">=[\d.]+", allowed) for _, allowed in found)
+
+
+def test_the_quick_tests_of_a_release_exist(release):
     assert all((PROJECT / "tests" / name).exists() for name in release.QUICK)
 
 
@@ -72,24 +78,39 @@ def steps():
     return [tuple(line.split(maxsplit=1)) for line in lines]
 
 
-def test_what_is_copied_is_there_and_not_ignored(steps):
+@pytest.fixture
+def sources(steps):
+    """What the Dockerfile copies."""
+    return [word for step, words in steps if step == "COPY" for word in words.split()[:-1]]
+
+
+def test_only_what_is_copied_is_not_ignored(sources):
     first, *rest = (PROJECT / ".dockerignore").read_text().split()
-    sources = [word for step, words in steps if step == "COPY" for word in words.split()[:-1]]
     assert first == "*"
     assert {f"!{source}" for source in sources} == {line for line in rest if line[0] == "!"}
+
+
+def test_what_is_copied_is_in_the_package(sources):
     assert all((PROJECT / source).exists() for source in sources)
     packed = (PROJECT / "pyproject.toml").read_text()
     folders = [source for source in sources if (PROJECT / source).is_dir()]
     assert all(f'"{folder}"' in packed for folder in folders)
 
 
-def test_the_server_is_not_root_and_is_asked_for_its_health(steps, tmp_path):
+def test_the_server_is_not_root(steps):
     done = dict(steps)
     assert done["USER"] not in ("root", "0")
     order = [step for step, _ in steps]
     assert order.index("USER") < order.index("CMD")
-    image = done["FROM"]
+
+
+def test_the_image_is_from_the_usual_registry(steps):
+    image = dict(steps)["FROM"]
     assert fnmatch(image, "python:3.*-slim")  # no other registry than the usual one
+
+
+def test_the_server_is_asked_for_its_health(steps, tmp_path):
+    done = dict(steps)
     (address,) = re.findall(r"http://127.0.0.1:(\d+)(/[\w/]*)", done["HEALTHCHECK"])
     port, path = address
     json.loads(done["HEALTHCHECK"].partition("CMD ")[2])
@@ -98,11 +119,20 @@ def test_the_server_is_not_root_and_is_asked_for_its_health(steps, tmp_path):
     assert done["EXPOSE"] == port
     assert json.loads(done["CMD"])[0] == "serve"
 
+
+def test_the_service_keeps_its_library_on_a_volume(steps):
+    done = dict(steps)
     service = yaml.safe_load((PROJECT / "compose.yaml").read_text())
     (volume,) = service["volumes"]
     (server,) = service["services"].values()
     assert f"{volume}:{done['VOLUME']}" in server["volumes"]
     assert done["ENV"].startswith(f"HARMONIUM_LIBRARY={done['VOLUME']}/")
+
+
+def test_the_service_is_published_on_this_machine_only(steps):
+    port = dict(steps)["EXPOSE"]
+    service = yaml.safe_load((PROJECT / "compose.yaml").read_text())
+    (server,) = service["services"].values()
     (published,) = server["ports"]
     assert published == f"127.0.0.1:{port}:{port}"
 

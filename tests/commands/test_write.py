@@ -107,14 +107,21 @@ class TestRules:
         tags = read_tags(songs["mp3"])
         assert (tags.mood, tags.grouping, tags.genre) == (("mellow",), ("guitar",), OLD)
 
-    def test_audio_features_are_written_if_asked_for_and_undone(self, songs, library, write, undo):
+    @pytest.mark.usefixtures("songs")
+    def test_audio_features_need_a_model_of_them(self, write):
         with pytest.raises(DataError, match="audio feature"):
             write("--features", "--dry-run")
+
+    def test_audio_features_are_written_if_asked_for(self, songs, library, write):
         predict(library, PREDICTED | {"energy": 0.734}, more=["energy"])
         assert write("--yes", "--features", "--remember").exit_code == 0
         assert mutagen.File(songs["flac"])["energy"] == ["0.73"]
         assert "energy" not in read_tags(songs["flac"]).genre
         assert write("--dry-run").stdout == ""  # idempotent, and the rule is remembered
+
+    def test_audio_features_are_undone(self, songs, library, write, undo):
+        predict(library, PREDICTED | {"energy": 0.734}, more=["energy"])
+        assert write("--yes", "--features", "--remember").exit_code == 0
         assert undo().exit_code == 0
         assert changed(songs) == []
         write("--yes", "--people")
@@ -323,15 +330,19 @@ def test_tags_that_a_later_change_touched_stay(songs, library, undo):
     assert "partly undone: 2 tags removed" in done.stdout
 
 
-def test_the_list_and_the_result_for_programs(written, undo):
+def test_the_list_of_changes_for_programs(written, undo):
     rows = [line.split("\t") for line in undo("--list").stdout.splitlines()]
     assert [row[0] for row in rows] == ["2", "1"]
     assert [row[2:4] for row in rows] == [
         ["write", "12 tags written to 3 files"],
         ["say", "3 tags"],
     ]
+    undo()
+    listed = json.loads(undo("--list", "--json").stdout)
+    assert [change["undone_by"] for change in listed] == [None, 3, None]
+    assert listed[0]["undoes"] == 2
+
+
+def test_the_result_of_undo_for_programs(written, undo):
     done = json.loads(undo("--json").stdout)
     assert done == {"undone": 2, "change": 3, "tags": 0, "files": 3, "complete": True}
-    found = json.loads(undo("--list", "--json").stdout)
-    assert [one["undone_by"] for one in found] == [None, 3, None]
-    assert found[0]["undoes"] == 2

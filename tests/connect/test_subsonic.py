@@ -273,11 +273,14 @@ def test_a_server_that_always_has_more_songs_is_not_followed_for_ever(monkeypatc
     assert n_asked < 35
 
 
-def test_an_answer_has_limits_in_size_and_time(monkeypatch):
+def test_an_answer_has_a_limit_in_size(monkeypatch):
     monkeypatch.setattr(subsonic, "MAX_BYTES", 10**5)
     long = (200, {}, b" " * 10**6)
     with answering(lambda *_: long) as address, pytest.raises(ServerError, match="longer"):
         Server(address, lambda _: "x").call("ping")
+
+
+def test_an_answer_has_a_limit_in_time(monkeypatch):
     monkeypatch.setattr(subsonic, "SECONDS", 0.3)
     with socket.create_server(("127.0.0.1", 0)) as slow:
         thread = threading.Thread(target=drip, args=(slow,))

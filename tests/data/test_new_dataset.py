@@ -49,9 +49,12 @@ def folder(tmp_path, monkeypatch):
     return tmp_path
 
 
-def test_it_is_listed_and_loaded(folder):
+def test_it_is_listed(folder):
     assert "toy" in datasets.names(folder)
     assert datasets.info("toy").title == "Toy"
+
+
+def test_it_is_loaded(folder):
     data = datasets.load("toy", folder)
     assert describe(data)["labels"] == {"positive": 3, "negative": 3, "unknown": 0}
     assert data.labels(1).tags.to_list() == ["rock"]

@@ -121,8 +121,11 @@ def test_the_example_of_a_library_prints_what_it_says(tmp_path, monkeypatch, cap
     assert capsys.readouterr().out.splitlines() == said
 
 
-def test_every_name_of_a_column_and_every_rule_of_writing_is_listed():
+def test_every_name_of_a_column_is_listed():
     assert [n for names in USUAL_NAMES.values() for n in names if f"`{n}`" not in LIBRARY] == []
+
+
+def test_every_rule_of_writing_is_listed():
     (text,) = blocks(LIBRARY, "toml")
     rules = make_rules([tomllib.loads(text)])
     assert rules.fields == {"instrument": "comment", "mellow": "grouping"}
@@ -146,12 +149,18 @@ def test_the_example_of_file_tags_prints_what_it_says(tmp_path, monkeypatch, cap
     assert capsys.readouterr().out.splitlines() == [one or other for one, other in said]
 
 
-def test_every_rule_has_its_default_and_every_mode_and_format_is_named():
-    for field in dataclasses.fields(Rules):
-        (row,) = re.findall(rf"^\| `{field.name}` \| (.*?) \|", FILETAGS, re.M)
-        value = getattr(Rules(), field.name)
-        assert row == "none" if value in ({}, (), None) else eval(row.strip("`")) == value
+@pytest.mark.parametrize("field", dataclasses.fields(Rules), ids=lambda field: field.name)
+def test_every_rule_has_its_default(field):
+    (row,) = re.findall(rf"^\| `{field.name}` \| (.*?) \|", FILETAGS, re.M)
+    value = getattr(Rules(), field.name)
+    assert row == "none" if value in ({}, (), None) else eval(row.strip("`")) == value
+
+
+def test_every_mode_of_writing_is_named():
     assert re.findall(r"^\| `([a-z-]+)` \| (?:what|the tags)", FILETAGS, re.M) == list(MODES)
+
+
+def test_every_format_of_files_is_named():
     for form in supported_formats():
         assert form.name in FILETAGS
 

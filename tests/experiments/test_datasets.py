@@ -66,19 +66,34 @@ def test_only_training_clips_are_smoothed(cache):
     assert np.isnan(smoothed[6:]).all()
 
 
-def test_smoothed_tags_go_by_settings_and_are_kept_for_other_models(cache, monkeypatch):
+SMOOTHER = {"n_hidden": 3, "max_epochs": 2}
+
+
+@pytest.mark.usefixtures("cache")
+def test_smoothed_tags_go_by_settings():
     data = load_dataset(generated())
-    settings = {"n_hidden": 3, "max_epochs": 2}
     clips = np.arange(6)
-    first = data.smoothed(clips, settings, seed=0)
-    of_any = data.smoothed(clips, {**settings, "target": "any_user"}, seed=0)
+    first = data.smoothed(clips, SMOOTHER, seed=0)
+    of_any = data.smoothed(clips, {**SMOOTHER, "target": "any_user"}, seed=0)
     assert (of_any[clips] > first[clips]).all()
+
+
+@pytest.mark.usefixtures("cache")
+def test_smoothed_tags_are_kept_for_other_models(monkeypatch):
+    data = load_dataset(generated())
+    clips = np.arange(6)
+    first = data.smoothed(clips, SMOOTHER, seed=0)
     monkeypatch.setattr("harmonium.estimators.TagSmoother.fit", None)  # nothing is trained again
-    np.testing.assert_array_equal(data.smoothed(clips, settings, seed=0), first)
+    np.testing.assert_array_equal(data.smoothed(clips, SMOOTHER, seed=0), first)
     with pytest.raises(TypeError):
-        data.smoothed(clips, settings, seed=1)
+        data.smoothed(clips, SMOOTHER, seed=1)
+
+
+@pytest.mark.usefixtures("cache")
+def test_an_unknown_target_of_smoothing_is_refused():
+    data = load_dataset(generated())
     with pytest.raises(DataError, match="Got 'nobody'"):
-        data.smoothed(clips, {"target": "nobody"}, seed=0)
+        data.smoothed(np.arange(6), {"target": "nobody"}, seed=0)
 
 
 def test_a_dataset_needs_a_tag_with_enough_clips(cache):

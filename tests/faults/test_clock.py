@@ -63,13 +63,27 @@ def test_a_file_from_the_future_is_looked_at_again(library, tmp_path, monkeypatc
     assert sounds != {before.sound}
 
 
-def test_a_session_ends_when_the_clock_says_so_and_a_new_one_can_begin(library, monkeypatch):
+@pytest.fixture
+def service(library):
     settings = SimpleNamespace(token="token")
-    service = SimpleNamespace(settings=settings, library_if_any=lambda: library)
-    now, cookie = sessions.time.time(), sessions.Sessions(service).begin()
+    return SimpleNamespace(settings=settings, library_if_any=lambda: library)
+
+
+def set_clock(monkeypatch, now):
+    monkeypatch.setattr(sessions.time, "time", lambda: now)
+
+
+def test_a_session_ends_when_the_clock_says_so(service, monkeypatch):
+    now, cookie = time.time(), sessions.Sessions(service).begin()
     for days, is_open in ((-300, True), (29, True), (31, False), (300, False)):
-        monkeypatch.setattr(sessions.time, "time", lambda days=days: now + days * 24 * 3600)
+        set_clock(monkeypatch, now + days * 24 * 3600)
         assert sessions.Sessions(service).look_up(cookie) == is_open
+
+
+def test_a_new_session_removes_one_that_ended(service, library, monkeypatch):
+    now, cookie = time.time(), sessions.Sessions(service).begin()
+    set_clock(monkeypatch, now + 300 * 24 * 3600)
+    assert not sessions.Sessions(service).look_up(cookie)
     other = sessions.Sessions(service).begin()
     assert sessions.Sessions(service).look_up(other)
     assert len(library.settings.beginning_with(sessions.SETTING)) == 1  # the first was removed

@@ -146,9 +146,13 @@ def test_search_goes_on_without_the_sounds_that_there_is_no_room_for(disk):
     assert len(done.stdout.splitlines()) == 18  # not the track itself, and not the sixth
 
 
-def test_a_server_reads_without_room_and_writes_when_there_is_some(disk, searched):
+def test_a_server_reads_without_room(searched):
     with serving(searched) as client:
         assert client.get("search", params={"q": "rock"}).json()["hits"]
+
+
+def test_a_server_writes_as_soon_as_there_is_room(disk, searched):
+    with serving(searched) as client:
         refused = client.post("tracks/1/say", json={"yes": ["rock"]})
         assert (refused.status_code, refused.json()["error"]["code"]) == (503, "busy")
         assert "The disk is full" in refused.json()["error"]["message"]

@@ -30,18 +30,26 @@ def place(tag):
     return VOCABULARY.tags.index(tag)
 
 
-def test_synonyms_of_one_network_are_joined_and_the_networks_averaged():
+@pytest.fixture
+def shared():
+    """What the networks say of one clip, in the shared vocabulary."""
     heads = np.zeros((1, 100), np.float32)
     said = {"MTT: beat": 0.5, "MTT: beats": 0.2, "MSD: rock": 0.8, "MTT: rock": 0.4}
     for head, p in {**said, "MTT: woman": 0.5, "MTT: singing": 0.5}.items():
         heads[0, HEADS.index(head)] = p
-    shared = shared_heads(heads, VOCABULARY)[0]
+    return shared_heads(heads, VOCABULARY)[0]
+
+
+def test_synonyms_of_one_network_are_joined(shared):
     assert shared[place("beats")] == pytest.approx(1 - 0.5 * 0.8)
-    assert shared[place("rock")] == pytest.approx(0.6)
-    assert np.isnan(shared[place("gloomy")])
     # who sings is a voice
     assert shared[place("voice")] == pytest.approx(0.75)
     assert shared[place("male voice")] == 0
+    assert np.isnan(shared[place("gloomy")])
+
+
+def test_the_networks_are_averaged(shared):
+    assert shared[place("rock")] == pytest.approx(0.6)
 
 
 class TestCorpus:
@@ -62,7 +70,9 @@ class TestCorpus:
         assert "vocal" not in at
         assert "traditional pop" in at
 
-    def test_quadrants_and_values_of_audio_features(self, tmp_path):
+    @pytest.fixture
+    def of_4q(self, tmp_path):
+        """The corpus of 4Q: its tags, and its audio features."""
         (tmp_path / "listening").mkdir()
         write_listening(tmp_path / "listening")
         names = VOCABULARY.features
@@ -72,13 +82,22 @@ class TestCorpus:
             "4q_quadrants": ["item\tquadrant", "MT1\tQ1", "MT2\tQ2", "MT3\tQ4"],
         }.items():
             (tmp_path / "listening" / f"{name}.tsv").write_text("\n".join(lines), encoding="utf-8")
-        tags, features = corpora.listening_corpus(("4q",), tmp_path).split()
-        assert features.tags == names
-        assert not set(names) & set(tags.tags)
-        people = dict(zip(names, features.Y.T.tolist(), strict=True))
+        return corpora.listening_corpus(("4q",), tmp_path).split()
+
+    def test_audio_features_are_split_off(self, of_4q):
+        tags, features = of_4q
+        assert features.tags == VOCABULARY.features
+        assert not set(VOCABULARY.features) & set(tags.tags)
+
+    def test_quadrants_are_what_people_say_of_audio_features(self, of_4q):
+        _, features = of_4q
+        people = dict(zip(features.tags, features.Y.T.tolist(), strict=True))
         assert people["energy"] == [1, 1, 0]
         assert people["valence"] == [1, 0, 1]
         assert np.isnan(people["liveness"]).all()
+
+    def test_values_are_what_the_networks_say_of_audio_features(self, of_4q):
+        _, features = of_4q
         assert features.heads[:, 0].tolist() == [0, 1, 1]
 
 
@@ -150,13 +169,15 @@ class TestMaking:
         assert "| jazz | 4q | " in card
         assert "| piano | musicnn | – | (r = " in card
 
-    def test_the_file_holds_the_members_and_the_curves(self, invented, made):
+    def test_the_file_holds_the_members(self, invented, made):
         again = DiscriminativeRBM.from_bytes(made.to_bytes())
         assert again.tags_.tolist() == ["jazz", "happy", "blues", "piano"]
         np.testing.assert_array_equal(again._params.U, made.model._params.U)
         P = made.model.predict_proba(invented.X)
         np.testing.assert_array_equal(again.predict_proba(invented.X), P)
         assert auc_per_tag(invented.Y[:, :1], P[:, :1]).values[0] > 0.9
+
+    def test_the_file_holds_the_curves(self, invented, made):
         curves = curves_from_arrays(from_bytes(made.to_bytes())[0])
         assert [curve.positives for curve in curves] == [*(invented.Y[:, :3] == 1).sum(axis=0), 0]
 
@@ -177,21 +198,37 @@ def test_a_mood_is_written_only_if_two_collections_confirm_it(invented):
 # Linear parts: audio features, and what is music.
 
 
-def test_energy_follows_people_and_other_features_the_networks():
+@pytest.fixture
+def features():
+    """Clips whose energy is told by people, and whose liveness by the networks."""
     rng = np.random.default_rng(0)
     X = rng.normal(2, 3, size=(300, 6)).astype(np.float32)
     soft = sigmoid(X[:, [0, 1]] - 2)
     Y = np.stack([np.full(300, np.nan), X[:, 2] > 2], axis=1).astype(np.float32)
     tags, names = ("liveness", "energy"), np.full(300, "4q")
     groups = np.array([f"4q: {number}" for number in range(300)])
-    features = Corpus(X, Y, soft.astype(np.float32), tags, names, groups)
+    return Corpus(X, Y, soft.astype(np.float32), tags, names, groups)
+
+
+def test_energy_follows_people(features):
     head = making.fit_features(features)
-    np.testing.assert_allclose(head(X)[:, 0], soft[:, 0], atol=0.05)
-    assert auc_per_tag(Y[:, 1:], head(X)[:, 1:]).values[0] > 0.9
+    assert auc_per_tag(features.Y[:, 1:], head(features.X)[:, 1:]).values[0] > 0.9
+
+
+def test_other_features_follow_the_networks(features):
+    head = making.fit_features(features)
+    np.testing.assert_allclose(head(features.X)[:, 0], features.heads[:, 0], atol=0.05)
+
+
+def test_a_head_of_scaled_clips_says_the_same(features):
+    X, head = features.X, making.fit_features(features)
     mean, scale = X.mean(axis=0), X.std(axis=0)
     np.testing.assert_allclose(head.scaled(mean, scale)((X - mean) / scale), head(X), atol=1e-5)
+
+
+def test_held_out_features_are_close_to_the_heads(features):
     held_out = making.held_out_features(features, np.arange(300) % 3)
-    assert 0 < np.abs(held_out - head(X)).max() < 0.3
+    assert 0 < np.abs(held_out - making.fit_features(features)(features.X)).max() < 0.3
 
 
 # The same sound in other files, and features without what a change of volume changes.
@@ -238,9 +275,12 @@ def test_the_model_takes_features_as_they_are(clips, monkeypatch):
 FOLDER = Path(harmonium.__file__).parent / "library" / "builtin"
 
 
-def test_words_in_any_spelling_are_normalised_and_mean_one_thing():
+def test_the_words_of_the_vocabulary_are_normalised():
     words = [*VOCABULARY.tags, *VOCABULARY.aliases]
     assert [normalise_tag(word) for word in words] == words
+
+
+def test_words_in_any_spelling_mean_one_tag():
     words = ["Hip-Hop", "rap", "RnB", "calmness", "no vocals", "polka"]
     tags = ["hip hop", "hip hop", "r&b", "calm", "instrumental", None]
     assert [VOCABULARY.tag(word) for word in words] == tags
@@ -248,17 +288,36 @@ def test_words_in_any_spelling_are_normalised_and_mean_one_thing():
     assert VOCABULARY.tag("Vocal", "4q") == "traditional pop"
 
 
-def test_the_built_in_model_is_small_and_loads_and_its_report_gives_its_card():
-    file = FOLDER / "model.safetensors"
-    assert file.stat().st_size <= 3_000_000
-    model = DiscriminativeRBM.load(file)
+BUILTIN_FILE = FOLDER / "model.safetensors"
+
+
+@pytest.fixture(scope="module")
+def report():
+    return read_model(BUILTIN_FILE)[1][BUILTIN]
+
+
+def test_the_built_in_model_is_small():
+    assert BUILTIN_FILE.stat().st_size <= 3_000_000
+
+
+def test_the_built_in_model_loads():
+    model = DiscriminativeRBM.load(BUILTIN_FILE)
     assert model.predict_proba(np.zeros((1, 400), np.float32)).shape == (1, len(model.tags_))
-    report = read_model(file)[1][BUILTIN]
+
+
+def test_the_report_of_the_built_in_model_gives_its_card(report):
     assert (FOLDER / "card.md").read_text(encoding="utf-8") == model_card(report)
+
+
+def test_the_report_of_the_built_in_model_has_the_words_of_the_vocabulary(report):
     assert all(VOCABULARY.groups[tag["tag"]] == tag["group"] for tag in report["tags"])
     assert report["aliases"]["rap"] == "hip hop"
     features = [tag for tag in report["tags"] if tag["group"] == FEATURE]
     assert tuple(tag["tag"] for tag in features) == VOCABULARY.features
+
+
+def test_the_report_of_the_built_in_model_measures_every_tag(report):
+    features = [tag for tag in report["tags"] if tag["group"] == FEATURE]
     assert all(tag["threshold"] is None for tag in features)
     for tag in report["tags"]:
         assert tag in features or ("auc" in tag) != ("agreement" in tag)
