@@ -30,6 +30,7 @@ def opened_page(browser, width="wide", *, scheme="light", expected=()):
         yield page
         scrolled = page.evaluate("document.documentElement.scrollWidth")
         assert scrolled <= wide, f"the page is {scrolled} pixels wide in a window of {wide}"
-        assert [error for error in errors if not any(word in error for word in expected)] == []
+        unexpected = [error for error in errors if not any(word in error for word in expected)]
+        assert not unexpected, unexpected
     finally:
         context.close()
