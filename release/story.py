@@ -32,8 +32,8 @@ def check_package() -> None:
     assert home.is_relative_to(sys.prefix), home
     assert package.__version__ == version("harmonium")
     assert harmonium("--version").strip() == f"harmonium {package.__version__}"
-    assert "Write tags into the files" in harmonium("--help")
-    assert "folders that were" in harmonium("index", "--help")
+    assert "Write tags into the music files" in harmonium("--help")
+    assert "Scan folders of music" in harmonium("index", "--help")
     assert len(builtin_model().vocabulary) > 200
     recipes = harmonium("experiment", "list").splitlines()
     assert any(line.startswith("table2") for line in recipes), recipes

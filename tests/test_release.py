@@ -8,6 +8,7 @@ from fnmatch import fnmatch
 
 import pytest
 import yaml
+from command_line import run
 from places import PROJECT
 from sqlalchemy import make_url
 
@@ -65,6 +66,16 @@ def test_every_dependency_of_a_release_has_a_lowest_version(release):
 
 def test_the_quick_tests_of_a_release_exist(release):
     assert all((PROJECT / "tests" / name).exists() for name in release.QUICK)
+
+
+STORY = (PROJECT / "release" / "story.py").read_text(encoding="utf-8")
+HELP = re.findall(r'assert "(.+)" in harmonium\((.*"--help")\)', STORY)
+
+
+@pytest.mark.parametrize(("text", "arguments"), HELP)
+def test_the_story_of_a_release_looks_for_what_the_help_says(text, arguments):
+    done = run(*json.loads(f"[{arguments}]"))
+    assert text in done.stdout
 
 
 # The container, which `.ci/run` builds where it can.
