@@ -14,6 +14,11 @@ JOB_PATIENCE = 5 * PATIENCE  # a job lets other programs go first
 WIDTHS = {"wide": (1440, 900), "narrow": (390, 844)}
 
 
+def _with_place(said):
+    """A message of the console, with the address that it is about."""
+    return f"{said.text} {said.location.get('url', '')}"
+
+
 @contextmanager
 def opened_page(browser, width="wide", *, scheme="light", expected=()):
     """A page in a fresh profile; at the end, it must have had no error but the expected ones."""
@@ -25,7 +30,7 @@ def opened_page(browser, width="wide", *, scheme="light", expected=()):
     errors = []
     page.on("pageerror", lambda error: errors.append(str(error)))
     bad = ("error", "warning")
-    page.on("console", lambda said: said.type in bad and errors.append(said.text))
+    page.on("console", lambda said: said.type in bad and errors.append(_with_place(said)))
     try:
         yield page
         scrolled = page.evaluate("document.documentElement.scrollWidth")

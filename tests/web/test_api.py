@@ -486,8 +486,8 @@ def test_a_link_in_place_of_a_track_is_not_followed(world, monkeypatch, tmp_path
         (folder / "a.flac").rename(folder / "kept")
         (folder / "a.flac").symlink_to(secret)
 
-    def swap_when_opened(*args):
-        found = opened(*args)
+    def swap_when_opened(*args, **options):
+        found = opened(*args, **options)
         swap()
         return found
 

@@ -145,6 +145,16 @@ def test_a_cover_is_a_picture_or_nothing(tmp_path):
         assert client.get("tracks/1/cover").status_code == 404
 
 
+def test_a_file_that_cannot_be_decoded_is_there_and_has_no_cover(tmp_path):
+    path = tmp_path / "broken.mp3"
+    path.write_bytes(b"no music")
+    with Library.open(tmp_path / "library.db") as library:
+        ids = library.tracks.put([Track(str(path), "ab" * 32)])
+        library.tracks.set_state(ids, "unreadable")
+    with serving(tmp_path / "library.db") as client:
+        assert client.get(f"tracks/{ids[0]}/cover").status_code == 204
+
+
 # Bodies. --------------------------------------------------------------------------------------
 
 

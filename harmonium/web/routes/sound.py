@@ -27,6 +27,7 @@ MAX_SPECTRA = 1
 MAX_LISTENING = 1
 MAX_COVERS = 4
 WAIT_SECONDS = 20.0
+N_TRIES = 3  # to open a file that is replaced meanwhile, as a write does
 MEDIA_TYPES = {  # types and extensions of files that browsers play
     "audio/mpeg": (".mp3",),
     "audio/flac": (".flac",),
@@ -101,7 +102,7 @@ def spectrum(service: UsedService, id: PathId, request: Request) -> Response:
 )
 def cover(service: UsedService, id: PathId) -> Response:
     """The picture in a track's file: JPEG, PNG or GIF, up to 5 MB."""
-    _, file = open_track(service, id)
+    _, file = open_track(service, id, states=("present", "unreadable"))
     with file, service.limited("reading covers", MAX_COVERS, wait=WAIT_SECONDS):
         picture = read_cover(file)
     headers = {"Cache-Control": "private, max-age=3600"}
@@ -122,10 +123,14 @@ def over_time(service: UsedService, id: PathId) -> TagsOverTime:
         return tags_over_time(service.library(), track.path, file=file)
 
 
-def open_track(service: Service, track_id: int) -> tuple[Track, BinaryIO]:
+def open_track(
+    service: Service, track_id: int, *, states: tuple[str, ...] = ("present",)
+) -> tuple[Track, BinaryIO]:
     """A track and its open file, unless somebody has replaced the file by a link."""
-    track = service.track(track_id)
-    if track.state == "present":
+    for _ in range(N_TRIES):
+        track = service.track(track_id)
+        if track.state not in states:
+            break
         with suppress(OSError):
             file = open_file(track.path)
             if _may_be_sent(service.library(), track, file):
