@@ -42,7 +42,8 @@ def tags_of_track(snapshot: Snapshot, track_id: int, person: str) -> list[TagOfT
     for name in dict.fromkeys([*n_yes, *n_no, *predicted]):
         tag = snapshot.tags[name]
         probability = None
-        if tag.predicted and not np.isnan(p[tag.place]):
+        # A tag may have been learnt after the predictions were read.
+        if tag.predicted and tag.place < len(p) and not np.isnan(p[tag.place]):
             probability = float(p[tag.place])
         row = TagOfTrack(
             tag=name,
