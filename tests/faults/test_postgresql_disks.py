@@ -14,7 +14,7 @@ from harmonium.library import Library
 pytestmark = pytest.mark.long
 
 ROWS = 4000
-FREE = [0, 1 << 13, 1 << 16, 1 << 18, 1 << 20]
+FREE = [0, 1 << 16]
 
 
 @pytest.fixture(scope="module")
