@@ -196,7 +196,9 @@ class Snapshot:
         kept: list[str] = []
         if same_opinions:
             kept.append("verdicts")
-        if (version.predictions, model_id) == (old.predictions, before.model_id):
+        same_tags = new.model.vocabulary == before.model.vocabulary
+        same_predictions = (version.predictions, model_id) == (old.predictions, before.model_id)
+        if same_predictions and same_tags:  # the model may be newer than the version
             kept += ["predictions", "trained"]
         if new._model_state == before._model_state:
             kept.append("tagger")
